@@ -13,7 +13,7 @@ from command_line import call
 
 from paddle_tfm.ordinary_layers import AS_KINDS
 
-TWINS = Path(__file__).parents[1] / "conformance" / "mutants" / "twins"
+TWINS = Path(__file__).parents[1] / "conformance" / "catalogue" / "right"
 KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head", "initializer")
 
 

@@ -1,12 +1,7 @@
 """The first line of a report: which cause the checks that fail together have in common."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent / "mutants"))
-from mutants_catalogue import MUTANTS, build
+from catalogue import WRONG, build
 
 from paddle_tfm import create_registry
 from paddle_tfm.testing import FAIL, Outcome, Report, checks, examine, with_class
@@ -124,11 +119,11 @@ def test_each_cause_is_of_checks_that_exist_and_none_hides_another():
     ],
 )
 def test_a_bug_is_named_by_the_first_line(mutant, words):
-    (bug,) = (each for each in MUTANTS if str(each) == mutant)
+    (bug,) = (each for each in WRONG if str(each) == mutant)
     registry = create_registry()
     some = {"registered", "causal", "padding", "cached", "stateless", "pure", "relative", "trains", "each_branch_once"}
     some |= {"far_positions", "learned_again", "order"}
-    result = examine(*with_class(registry, build(bug.source(), bug.twin)), registry=registry, only=frozenset(some))
+    result = examine(*with_class(registry, build(bug.source(), bug.of)), registry=registry, only=frozenset(some))
     assert words in result.most_likely
 
 

@@ -1,15 +1,12 @@
 """A component beside a reference: shipped ones agree with the papers' equations of tests/references, what no check can see is
 seen, and what `plugin new` writes agrees with its twin."""
 
-import sys
 from pathlib import Path
 from textwrap import indent
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent / "mutants"))
-from mutants_catalogue import Mutant, build
+from catalogue import build, wrong
 
 from paddle_tfm import create_registry
 from paddle_tfm.errors import UserError
@@ -100,7 +97,7 @@ UNSEEN = [  # what breaks no invariant
 def test_what_no_check_can_see_a_reference_does(twin, name, was, becomes, file):
     registry, (kind, component) = create_registry(), twin.split("/")
     if was is not None:
-        cls = build(Mutant(twin, name, was, becomes, "reference").source(), twin)
+        cls = build(wrong(twin, name, was, becomes, "reference").source(), twin)
         kind, component = with_class(registry, cls, component + "_mutant")
     options = {"window": 2} if kind == "attention" else {}
     outcome = held_to(str(REFERENCES / file), kind, component, options, registry)
@@ -108,7 +105,7 @@ def test_what_no_check_can_see_a_reference_does(twin, name, was, becomes, file):
 
 
 def test_a_gradient_that_is_cut_off_is_seen(tmp_path):
-    source = (Path(__file__).parent / "mutants/twins/layer_norm.py").read_text("utf-8")
+    source = (Path(__file__).parent / "catalogue/right/layer_norm.py").read_text("utf-8")
     cls = build(
         source.replace("variance = (centred * centred)", "variance = (centred * centred).detach()"), "layer_norm"
     )
@@ -139,7 +136,7 @@ def test_what_makes_one_of_the_other_is_said(change, sentence):
 
 
 def test_the_first_line_says_what_makes_one_of_the_other(tmp_path):
-    source = (Path(__file__).parent / "mutants/twins/layer_norm.py").read_text("utf-8")
+    source = (Path(__file__).parent / "catalogue/right/layer_norm.py").read_text("utf-8")
     registry, cls, file = create_registry(), build(source, "layer_norm"), tmp_path / "third.py"
     file.write_text(f"import numpy as np\n\n\n{LAYER.replace('return ', 'return 1 / 3 * (').rstrip()})\n")
     kind, name = with_class(registry, cls)

@@ -1,12 +1,7 @@
 """What a component is compared at: widths, depths and options where formulas differ that are one elsewhere."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent / "mutants"))
-from mutants_catalogue import Mutant, build, source
+from catalogue import build, source, wrong
 
 from paddle_tfm import create_registry
 from paddle_tfm.testing import FAIL, PASS, with_class
@@ -52,7 +47,7 @@ def outcome_of(cls, tmp_path, text):
 @pytest.mark.parametrize("exponent", EXPONENTS)
 def test_exponents_that_four_channels_do_not_tell_apart_are_seen(exponent, tmp_path):
     assert outcome_of(build(source("rotary"), "rotary"), tmp_path, ROTARY).status == PASS
-    cls = build(Mutant("rotary", "an exponent", USUAL, exponent, "reference").source(), "rotary")
+    cls = build(wrong("rotary", "an exponent", USUAL, exponent, "reference").source(), "rotary")
     outcome = outcome_of(cls, tmp_path, ROTARY)
     assert outcome.status == FAIL and "positions 0 … 4, attention: at" in outcome.detail, outcome.detail
 
@@ -60,12 +55,12 @@ def test_exponents_that_four_channels_do_not_tell_apart_are_seen(exponent, tmp_p
 def test_an_option_that_the_reference_asks_for_is_tried_at_other_values(tmp_path):
     """While all channels turn, both are the same."""
     was, becomes = "frequencies(self.width, base)", "frequencies(head_dim, base)[: self.width // 2]"
-    right, wrong = (
+    right, broken = (
         outcome_of(build(text, "position/rotary"), tmp_path, ROTARY)
         for text in (source("position/rotary"), source("position/rotary").replace(was, becomes))
     )
     assert right.status == PASS
-    assert wrong.status == FAIL and wrong.detail.startswith("with fraction 0.5, encoder.self"), wrong.detail
+    assert broken.status == FAIL and broken.detail.startswith("with fraction 0.5, encoder.self"), broken.detail
     not_asked = ROTARY.replace(", fraction=1.0", "").replace(" * fraction", "")
     assert (
         outcome_of(
@@ -103,15 +98,15 @@ def forward(step, warmup):
 
 def test_positions_that_lie_far_apart_are_tried_where_the_reference_asks_for_them(tmp_path):
     was = "(q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs()"
-    wrong = Mutant("alibi", "a distance that ends at 100", was, f"{was}.clip(max=100)", "reference")
+    edit = wrong("alibi", "a distance that ends at 100", was, f"{was}.clip(max=100)", "reference")
     assert outcome_of(build(source("alibi"), "alibi"), tmp_path, ALIBI).status == PASS
-    outcome = outcome_of(build(wrong.source(), "alibi"), tmp_path, ALIBI)
+    outcome = outcome_of(build(edit.source(), "alibi"), tmp_path, ALIBI)
     assert outcome.status == FAIL and "positions 0 … 1500, bias" in outcome.detail, outcome.detail
 
 
 def test_a_long_run_is_tried(tmp_path):
     was, becomes = "(self.warmup / step)", "(self.warmup / min(step, 1000))"
-    wrong = Mutant("schedule", "a rate that stays from step 1,000 on", was, becomes, "reference")
+    edit = wrong("schedule", "a rate that stays from step 1,000 on", was, becomes, "reference")
     assert outcome_of(build(source("schedule"), "schedule"), tmp_path, RISING).status == PASS
-    outcome = outcome_of(build(wrong.source(), "schedule"), tmp_path, RISING)
+    outcome = outcome_of(build(edit.source(), "schedule"), tmp_path, RISING)
     assert outcome.status == FAIL and "of 20000" in outcome.detail, outcome.detail
