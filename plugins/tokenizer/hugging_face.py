@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,12 +11,10 @@ from pathlib import Path
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import Tokenizer
-from paddle_tfm_plugins.tokenizer._growth import require_bounded
 
 FILE = "tokenizer.json"
 PROBE_TEXTS = 100  # training texts whose round trip is checked
 LARGEST = 1 << 28  # bytes of the file
-LONGEST_TEXT = 2_000_000  # characters that rules may make of a text, unless it is nearly as long itself
 
 _log = logging.getLogger(__name__)
 
@@ -60,9 +57,7 @@ class HuggingFace(Tokenizer):
 
         self._content = content
         with _sentences(ValueError, "no tokenizer"):
-            text = content.decode("utf-8")
-            self._growth, self._decoded = require_bounded(json.loads(text))
-            self._tokenizer = tokenizers.Tokenizer.from_str(text)
+            self._tokenizer = tokenizers.Tokenizer.from_str(content.decode("utf-8"))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
 
@@ -72,27 +67,10 @@ class HuggingFace(Tokenizer):
     def tokenize(self, text: str) -> list[str]:
         text = " ".join(text.split())
         with _sentences(UserError, f"{FILE} cannot encode a text"):
-            if self._growth > 1 and len(text) * self._growth > LONGEST_TEXT:
-                self._require_short(text)
             return self._tokenizer.encode(text, add_special_tokens=False).tokens
-
-    def _require_short(self, text: str) -> None:
-        """Raises ValueError where its normalizer makes too much of a text, of which it is asked part by part."""
-        size, most = max(LONGEST_TEXT // self._growth, 1), max(LONGEST_TEXT, 4 * len(text))
-        parts = (text[start : start + size] for start in range(0, len(text), size))
-        length = 0
-        for part in parts:
-            length += len(self._tokenizer.normalizer.normalize_str(part))
-            if length > most:
-                raise ValueError(f"one of {len(text):,} characters becomes longer than {most:,}, which is the most")
 
     def detokenize(self, pieces: Iterable[str]) -> str:
         decoder, pieces = self._tokenizer.decoder, list(pieces)
-        if (length := self._decoded * sum(map(len, pieces))) > LONGEST_TEXT and self._decoded > 1:
-            raise UserError(
-                f"{FILE}: its decoder may make {length:,} characters of {len(pieces):,} pieces, and at most "
-                f"{LONGEST_TEXT:,} are allowed"
-            )
         with _sentences(UserError, f"{FILE} cannot decode pieces"):
             return decoder.decode(pieces) if decoder else " ".join(pieces)
 

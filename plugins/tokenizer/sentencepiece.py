@@ -6,7 +6,7 @@ import io
 import math
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -26,9 +26,6 @@ BYTES = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
 NAMES = list(BYTES)
 RESERVED_CHARACTERS = str.maketrans("\0▅", "  ")  # sentencepiece skips a training text that holds one of these
 MAX_TEXT_BYTES = 1 << 30  # sentencepiece skips longer training texts; its own default is 4,192
-
-# Fields of a model's file: how texts are rewritten before and after, and in that the table of characters.
-REWRITING, CHARACTERS = (3, 5), 2
 
 AUTO_FACTOR, AUTO_ABOVE_LEAST, AUTO_OF_MOST, AUTO_TRIES = 45, 1.25, 0.7, 4
 OR_AUTO = "; `size: auto` chooses one"
@@ -218,59 +215,16 @@ class SentencePiece(Words):
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: it is damaged, or rewrites characters, as none that is learned here does: of one character it
-                could make any number.
+            ValueError: it is damaged.
         """
         proto = (folder / FILE).read_bytes()
         damaged = ValueError(f"{FILE} is damaged")
         if not proto:
             raise damaged
         try:
-            if any(_rewrites(field) for number, field in _fields(proto) if number in REWRITING):
-                raise ValueError(f"{FILE} rewrites characters, and was not learned by this tokenizer")
             self._use(proto)
-        except (EOFError, RuntimeError) as error:
+        except RuntimeError as error:
             raise damaged from error
-
-
-def _rewrites(specification: bytes) -> bool:
-    return any(number == CHARACTERS and content for number, content in _fields(specification))
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """(number, content) of the texts, bytes and messages within a message of protocol buffers. (The class for it that
-    comes with sentencepiece needs another version of protobuf than others do.)
-
-    Raises:
-        EOFError: it is cut, or is no such message.
-    """
-    place = 0
-    while place < len(message):
-        tag, place = _number(message, place)
-        tag &= 0xFFFFFFFF  # of a longer one the library reads so much
-        form = tag & 7
-        if form == 0:
-            _, place = _number(message, place)
-            continue
-        length, place = _number(message, place) if form == 2 else ({1: 8, 5: 4}.get(form, -1), place)
-        if length < 0 or place + length > len(message):
-            raise EOFError
-        if form == 2:
-            yield tag >> 3, message[place : place + length]
-        place += length
-
-
-def _number(message: bytes, place: int) -> tuple[int, int]:
-    """The number that begins at a place, seven bits a byte, and where it ends."""
-    number = 0
-    for shift in range(0, 70, 7):
-        if place >= len(message):
-            break
-        number |= (message[place] & 127) << shift
-        place += 1
-        if message[place - 1] < 128:
-            return number, place
-    raise EOFError
 
 
 def _reservoir(texts: Iterable[str], size: int) -> list[str]:

@@ -6,7 +6,7 @@ import attention_numpy as twins
 import numpy as np
 import paper_equations as paper
 import pytest
-from paper_cases import CROSS, D_MODEL, DECODER, ENCODER, HEADS, LENGTH, MAX_LENGTH, SITES, attend, sentences
+from paper_cases import CROSS, D_MODEL, ENCODER, HEADS, MAX_LENGTH, SITES, attend, sentences
 
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.protocols import LayerSite
@@ -43,47 +43,6 @@ def compare(attention, precision, site, rng, reference, w, encoding=None):
     ours = attend(attention, precision, site, x, x_valid, source, source_valid, encoding)
     expected = reference(x, source, w, allowed=paper.visible(source_valid, x.shape[1], site.causal))
     precision.same(ours[precision.tensor(x_valid)], expected[x_valid])
-
-
-@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no-bias"])
-@pytest.mark.parametrize("name, site", PLACES, ids=str)
-def test_attention_is_the_papers(build, precision, rng, name, site, bias):
-    attention, w = build("attention", {"name": name, "bias": bias, **OPTIONS.get(name, {})}, **GIVEN, site=site)
-    assert any(key.endswith(".bias") for key in w) is bias
-    compare(attention, precision, site, rng, REFERENCES[name], w)
-
-
-@pytest.mark.parametrize(
-    "spec, shapes",
-    [
-        ("multihead", {"query": (12, 12), "key": (12, 12), "value": (12, 12), "output": (12, 12)}),
-        ({"name": "multihead", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12)}),
-        ("full_width_heads", {"query": (12, 36), "key": (12, 36), "value": (12, 36), "output": (36, 12)}),
-        ("single_head", {"query": (12, 12), "key": (12, 12), "value": (12, 12)}),
-        ({"name": "single_head", "head_size": 5}, {"query": (12, 5), "key": (12, 5), "value": (12, 12)}),
-        ("grouped_query", {"query": (12, 12), "key": (12, 4), "value": (12, 4), "output": (12, 12)}),
-        ({"name": "grouped_query", "num_heads": 4, "kv_heads": 2}, {"query": (12, 12), "key": (12, 6), "value": (12, 6), "output": (12, 12)}),
-        ({"name": "local", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12)}),
-        ({"name": "talking_heads", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12), "mix_scores": (3, 3), "mix_weights": (3, 3)}),
-        ({"name": "cosine", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12)}),
-        ({"name": "qk_norm", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12)}),
-        ({"name": "sinks", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12)}),
-        ({"name": "sigmoid", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12)}),
-        ({"name": "gated", "head_dim": 6}, {"query": (12, 18), "key": (12, 18), "value": (12, 18), "output": (18, 12), "gate": (12, 18)}),
-        ({"name": "differential", "num_heads": 4}, {"query": (12, 12), "key": (12, 12), "value": (12, 12), "output": (12, 12)}),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_matrices_have_the_papers_widths(build, spec, shapes):
-    _, w = build("attention", spec, **GIVEN, site=ENCODER)
-    assert {name.removesuffix(".weight"): array.shape for name, array in w.items() if array.ndim == 2} == shapes
-
-
-@pytest.mark.parametrize("site", SITES, ids=str)
-@pytest.mark.parametrize("spec", [{"name": "multihead", "head_dim": 6}, {"name": "single_head", "head_size": 5}], ids=str)  # fmt: skip
-def test_scores_are_divided_by_the_root_of_the_heads_own_width(build, precision, rng, spec, site):
-    attention, w = build("attention", spec, **GIVEN, site=site)
-    compare(attention, precision, site, rng, REFERENCES[spec["name"]], w)
 
 
 @pytest.mark.parametrize("name", [name for name in REFERENCES if name != "single_head"])
@@ -159,52 +118,6 @@ def test_a_norm_with_running_statistics_is_refused_for_queries_keys_and_values(r
 # ---------------------------------------------------------------------------------------- options, layers, encodings
 
 
-@pytest.mark.parametrize("site", SITES, ids=str)
-@pytest.mark.parametrize("heads, kv_heads", [(4, 2), (6, 2), (6, 3), (4, 1)])
-def test_groups_of_heads_share_keys_and_values(build, precision, rng, site, heads, kv_heads):
-    spec = {"name": "grouped_query", "num_heads": heads, "kv_heads": kv_heads}
-    attention, w = build("attention", spec, **GIVEN, site=site)
-    compare(attention, precision, site, rng, functools.partial(twins.grouped_query, heads=heads, kv_heads=kv_heads), w)
-
-
-@pytest.mark.parametrize("site", SITES, ids=str)
-def test_as_many_groups_as_heads_are_multi_head_attention(build, precision, rng, site):
-    attention, w = build("attention", {"name": "grouped_query", "kv_heads": HEADS}, **GIVEN, site=site)
-    compare(attention, precision, site, rng, REFERENCES["multihead"], w)
-
-
-@pytest.mark.parametrize("window", [1, 3, LENGTH])
-@pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
-def test_windows_of_other_sizes(build, precision, rng, site, window):
-    attention, w = build("attention", {"name": "local", "window": window}, **GIVEN, site=site)
-    reference = functools.partial(twins.local, heads=HEADS, window=window)
-    compare(attention, precision, site, rng, reference, w)
-
-
-@pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
-@pytest.mark.parametrize("every, in_window", [(2, [0, 2, 4]), (6, [0, 1, 2, 3, 4]), (1, [])], ids=["gemma2", "gemma3", "all"])  # fmt: skip
-def test_every_nth_layer_sees_all(build, precision, rng, every, in_window, site):
-    """2408.00118, section 2: alternating, the first a window's; 2503.19786, section 2: five of them for one global."""
-    for layer in range(6):
-        here = LayerSite(site.stack, "self", layer, 6, 6)
-        spec = {"name": "interleaved", "every": every, "window": WINDOW}
-        attention, w = build("attention", spec, **GIVEN, site=here)
-        compare(attention, precision, here, rng, REFERENCES["local" if layer in in_window else "multihead"], w)
-
-
-@pytest.mark.parametrize("site", SITES, ids=str)
-def test_a_sink_that_is_not_learned_is_softmax_off_by_one(build, precision, rng, site):
-    attention, w = build("attention", {"name": "sinks", "learned": False}, **GIVEN, site=site)
-    assert "sink" not in w
-    compare(attention, precision, site, rng, REFERENCES["sinks"], w)
-
-
-@pytest.mark.parametrize("site", SITES, ids=str)
-def test_sigmoids_of_a_given_length(build, precision, rng, site):
-    attention, w = build("attention", {"name": "sigmoid", "length": 7}, **GIVEN, site=site)
-    compare(attention, precision, site, rng, functools.partial(twins.sigmoid, heads=HEADS, length=7), w)
-
-
 @pytest.mark.parametrize("name, expected", [("sigmoid", 7 / 8), ("sinks", 7 / 8)])
 def test_equal_scores_leave_this_much_of_equal_values(build, precision, name, expected):
     """n keys with score 0: n σ(−log n) = n / (1 + n), and n exp(0) / (exp(0) + n exp(0)), the same number."""
@@ -215,20 +128,6 @@ def test_equal_scores_leave_this_much_of_equal_values(build, precision, name, ex
         attention.sink.set_value(precision.tensor(np.zeros(2)))
     x, valid = np.ones((1, 9, 4)), np.array([[True] * 7 + [False] * 2])
     precision.same(attend(attention, precision, ENCODER, x, valid, x, valid), np.full((1, 9, 4), expected))
-
-
-@pytest.mark.parametrize("site", SITES, ids=str)
-@pytest.mark.parametrize("per_head", [True, False], ids=["per-head", "all-heads"])
-@pytest.mark.parametrize("norm", ["rms", "layer"])
-@pytest.mark.parametrize("head_dim", [None, 6])
-def test_qk_norms_are_those_of_the_models_that_have_them(build, precision, rng, site, norm, per_head, head_dim):
-    spec = {"name": "qk_norm", "norm": norm, "per_head": per_head, "head_dim": head_dim}
-    attention, w = build("attention", spec, **GIVEN, site=site)
-    widths = {w[f"{part}_norm.weight"].shape for part in ("query", "key")}
-    assert widths == {(4 if head_dim is None else 6,) if per_head else (12 if head_dim is None else 18,)}
-    function = {"rms": paper.rms_norm, "layer": paper.layer_norm}[norm]
-    reference = functools.partial(twins.qk_norm, heads=HEADS, norm=function, per_head=per_head)
-    compare(attention, precision, site, rng, reference, w)
 
 
 @pytest.mark.parametrize("site", SITES, ids=str)
@@ -318,13 +217,6 @@ def test_lambda_starts_where_the_paper_lets_it(registry, layer, expected):
         if name.startswith("lambda_"):
             vector.set_value(vector * 0.0)
     assert attention.subtracted().item() == pytest.approx(expected, abs=1e-5)
-
-
-def test_soft_lookup_worked_by_hand():
-    values, weights = np.array([[10.0], [5.0], [2.0]]), np.array([0.6, 0.4, 0.0])
-    keys = np.log(np.array([0.6, 0.4, 1e-300]))[:, None]
-    assert weights @ values == pytest.approx(8.0)
-    assert paper.scaled_dot_product_attention(np.ones((1, 1)), keys, values) == pytest.approx(8.0)
 
 
 def test_soft_lookup_of_ours_worked_by_hand(build, precision):

@@ -7,7 +7,7 @@ import attention_numpy as twins
 import numpy as np
 import paper_equations as paper
 import pytest
-from paper_cases import CROSS, D_MODEL, DECODER, ENCODER, HEADS, MAX_LENGTH, SITES, VALID, attend, sentences
+from paper_cases import CROSS, D_MODEL, DECODER, ENCODER, HEADS, MAX_LENGTH, VALID, attend, sentences
 
 REFERENCES = {
     "mla": functools.partial(twins.mla, heads=HEADS),
@@ -16,16 +16,6 @@ REFERENCES = {
 }
 
 GIVEN = {"d_model": D_MODEL, "num_heads": HEADS, "dropout": 0.0, "max_length": MAX_LENGTH}
-LEFT = np.array([[True] * 6, [False] * 2 + [True] * 4, [True, False, False, True, True, False]])
-CAUSAL = [
-    {"name": "forgetting"},
-    {"name": "forgetting", "bias": True},
-    {"name": "forgetting", "head_dim": 6},
-    {"name": "gated_deltanet"},
-    {"name": "gated_deltanet", "expand": 1, "kernel": 1},
-    {"name": "gated_deltanet", "expand": 3, "kernel": 2},
-]
-LATENT = [{}, {"latent": 5, "rotary_dim": 6}, {"query_latent": 5}, {"head_dim": 8}]
 
 
 def compare(attention, precision, site, rng, reference, w, encoding=None):
@@ -33,27 +23,6 @@ def compare(attention, precision, site, rng, reference, w, encoding=None):
     ours = attend(attention, precision, site, x, x_valid, source, source_valid, encoding)
     expected = reference(x, source, w, paper.visible(source_valid, x.shape[1], site.causal))
     precision.same(ours[precision.tensor(x_valid)], expected[x_valid])
-
-
-@pytest.mark.parametrize("site", SITES, ids=str)
-@pytest.mark.parametrize("rotated", [False, True], ids=["none", "rotary"])
-@pytest.mark.parametrize("options", LATENT, ids=str)
-def test_latent_attention_is_the_papers(build, precision, rng, options, rotated, site):
-    """With head_dim 8 the six queries are fewer than D: matrices are multiplied in the other order."""
-    attention, w = build("attention", {"name": "mla", **options}, **GIVEN, site=site)
-    width = w["rotated_key.weight"].shape[1]
-    encoding = build("position", "rotary", head_dim=width)[0] if rotated else None
-    base = 10000.0 if rotated else None
-    compare(attention, precision, site, rng, functools.partial(REFERENCES["mla"], base=base), w, encoding)
-
-
-@pytest.mark.parametrize("valid", [VALID, LEFT], ids=["right", "anywhere"])
-@pytest.mark.parametrize("spec", CAUSAL, ids=str)
-def test_it_is_the_papers(build, precision, rng, spec, valid):
-    attention, w = build("attention", spec, **GIVEN, site=DECODER)
-    x = rng.normal(size=(*valid.shape, D_MODEL))
-    ours = attend(attention, precision, DECODER, x, valid, x, valid)
-    precision.same(ours[precision.tensor(valid)], REFERENCES[spec["name"]](x, valid, w)[valid])
 
 
 def test_what_is_forgotten_may_be_rotated(build, precision, rng):
@@ -82,21 +51,6 @@ def test_sub_ln_normalizes_what_comes_before_the_output_matrix(build, registry, 
     x = rng.normal(size=(*VALID.shape, D_MODEL))
     ours = attend(attention, precision, DECODER, x, VALID, x, VALID)
     precision.same(ours[precision.tensor(VALID)], reference(x, VALID, w)[VALID])
-
-
-@pytest.mark.parametrize(
-    "spec, shapes",
-    [
-        ("mla", {"query": (12, 12), "rotated_query": (12, 6), "latent": (12, 16), "rotated_key": (12, 2), "key": (16, 12), "value": (16, 12), "output": (12, 12)}),
-        ({"name": "mla", "head_dim": 6, "query_latent": 7}, {"query_latent": (12, 7), "query": (7, 18), "rotated_query": (7, 9), "latent": (12, 24), "rotated_key": (12, 3), "key": (24, 18), "value": (24, 18), "output": (18, 12)}),
-        ("forgetting", {"query": (12, 12), "key": (12, 12), "value": (12, 12), "output": (12, 12), "forget": (12, 3)}),
-        ("gated_deltanet", {"query": (12, 12), "key": (12, 12), "value": (12, 24), "kernel": (4, 48), "fade": (12, 3), "write": (12, 3), "gate": (12, 24), "output": (24, 12)}),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_matrices_have_the_papers_widths(build, spec, shapes):
-    _, w = build("attention", spec, **GIVEN, site=DECODER)
-    assert {name.removesuffix(".weight"): array.shape for name, array in w.items() if array.ndim == 2} == shapes
 
 
 def test_fading_starts_where_the_authors_let_it(registry):

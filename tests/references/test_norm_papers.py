@@ -1,9 +1,6 @@
 """Every norm against its paper's equations; those with running statistics in training, these statistics, and at
 evaluation."""
 
-import functools
-
-import norm_numpy as twins
 import numpy as np
 import paddle
 import paper_equations as paper
@@ -47,15 +44,6 @@ class Power:
         return w["weight"] * x / np.sqrt(self.square + self.eps) + w["bias"]
 
 
-TOKEN_WISE = {
-    "layer": twins.layer,
-    "layer_std": twins.layer_std,
-    "rms": twins.rms,
-    "scale": twins.scale,
-    "group": functools.partial(twins.group, groups=4),
-}
-
-
 def inputs(rng, shift=3.0):
     """Channels with means and spreads of their own, and padding that holds something else altogether."""
     x = rng.normal(size=(3, LENGTH, D_MODEL)) * rng.uniform(0.5, 2, size=D_MODEL) + shift * rng.normal(size=D_MODEL)
@@ -64,93 +52,6 @@ def inputs(rng, shift=3.0):
 
 def state(norm):
     return {name: value.numpy().astype(np.float64) for name, value in norm.named_buffers()}
-
-
-@pytest.mark.parametrize("eps, scale", [(1e-5, 1.0), (1e-3, 0.02)])  # an ε that weighs tells where it stands
-@pytest.mark.parametrize("name", TOKEN_WISE)
-def test_token_wise_norm_is_the_papers(build, precision, rng, name, eps, scale):
-    norm, w = build("norm", {"name": name, "eps": eps}, **GIVEN)
-    x = scale * inputs(rng)
-    for mode in (norm.train, norm.eval):
-        mode()
-        ours = norm(precision.tensor(x), precision.tensor(VALID), positions(LENGTH))
-        precision.same(ours, TOKEN_WISE[name](x, w, eps))
-
-
-@pytest.mark.parametrize(
-    "name, eps", [("layer", 1e-5), ("layer_std", 1e-6), ("rms", 1e-6), ("scale", 1e-5), ("group", 1e-5)]
-)
-def test_default_epsilons(build, precision, rng, name, eps):
-    norm, w = build("norm", name, **GIVEN)
-    x = 1e-3 * rng.normal(size=(2, 3, D_MODEL))
-    precision.same(norm(precision.tensor(x)), TOKEN_WISE[name](x, w, eps))
-
-
-def test_layer_norm_without_its_bias(build, precision, rng):
-    norm, w = build("norm", {"name": "layer", "bias": False}, **GIVEN)
-    assert set(w) == {"weight"}
-    x = inputs(rng)
-    precision.same(norm(precision.tensor(x)), twins.layer(x, w, 1e-5))
-
-
-@pytest.mark.parametrize("groups", [1, 2, 6])
-def test_group_norm_with_other_groups(build, precision, rng, groups):
-    norm, w = build("norm", {"name": "group", "groups": groups}, **GIVEN)
-    x = inputs(rng)
-    precision.same(norm(precision.tensor(x)), twins.group(x, w, 1e-5, groups))
-
-
-def test_scale_norm_of_vectors_shorter_than_eps(build, precision, rng):
-    norm, w = build("norm", {"name": "scale", "eps": 5.0}, **GIVEN)
-    x = inputs(rng, 0.0)
-    lengths = np.linalg.norm(x, axis=-1)
-    assert (lengths < 5.0).any() and (lengths > 5.0).any()
-    precision.same(norm(precision.tensor(x)), twins.scale(x, w, 5.0))
-
-
-def test_dynamic_tanh_is_the_papers(build, precision, rng):
-    norm, w = build("norm", "dyt", **GIVEN)
-    assert {name: value.shape for name, value in w.items()} == {"alpha": (1,), "weight": (12,), "bias": (12,)}
-    x = rng.normal(size=(3, LENGTH, D_MODEL)) * 3.0
-    for mode in (norm.train, norm.eval):
-        mode()
-        precision.same(norm(precision.tensor(x), precision.tensor(VALID), positions(LENGTH)), twins.dyt(x, w))
-
-
-def test_dynamic_erf_is_the_papers(build, registry, precision, rng):
-    norm, w = build("norm", "derf", **GIVEN)
-    assert {name: value.shape for name, value in w.items()} == {
-        "alpha": (1,),
-        "shift": (1,),
-        "weight": (12,),
-        "bias": (12,),
-    }
-    x = rng.normal(size=(3, LENGTH, D_MODEL)) * 3.0
-    for mode in (norm.train, norm.eval):
-        mode()
-        precision.same(norm(precision.tensor(x), precision.tensor(VALID), positions(LENGTH)), twins.derf(x, w))
-    started = registry.build("norm", "derf", **GIVEN)  # α₀ = 0.5 and s₀ = 0, section 4
-    x = precision.tensor(x)
-    precision.same(
-        started(x), twins.derf(x.numpy(), {"alpha": 0.5, "shift": 0.0, "weight": np.ones(D_MODEL), "bias": 0.0})
-    )
-
-
-def test_initial_numbers_of_scale_norm_and_dynamic_tanh(registry, precision):
-    """g = sqrt(d): 1910.05895; α₀ = 0.5, γ = 1, β = 0: 2503.10622, section 4."""
-    made = registry.build("norm", "scale", "norm", **GIVEN)
-    precision.same(made.weight, [np.sqrt(D_MODEL)])
-    made = registry.build("norm", "dyt", "norm", **GIVEN)
-    precision.same(made.alpha, [0.5])
-    precision.same(made.weight, np.ones(D_MODEL))
-    precision.same(made.bias, np.zeros(D_MODEL))
-
-
-def test_none_is_the_identity(build, precision, rng):
-    norm, w = build("norm", "none", **GIVEN)
-    x = inputs(rng)
-    assert not w
-    precision.same(norm(precision.tensor(x), precision.tensor(VALID), positions(LENGTH)), precision.tensor(x).numpy())
 
 
 # ------------------------------------------------------------------------------------------------------ batch norms

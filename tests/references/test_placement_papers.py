@@ -20,13 +20,11 @@ from paper_cases import (
     VALID,
     parameters,
     positions,
-    with_known,
 )
 
 from paddle_tfm.protocols import LayerSite, PositionalEncoding, Profile, TokenInfo
 
 DECODER_SITES = [DECODER, CROSS, FEED_FORWARD]
-ENCODER_SITES = [ENCODER, LayerSite("encoder", "feed_forward", 0, 2, 3)]
 
 
 PLACEMENTS = (
@@ -34,10 +32,6 @@ PLACEMENTS = (
     "hyper_connections", "sandwich", "peri", "deepnorm", "rezero", "layer_scale",
 )  # fmt: skip
 WITHOUT_FINAL_NORM = {"post", "admin", "deepnorm", "rezero", "residual_dual"}
-NORMS = {  # of an encoder and a decoder layer
-    "parallel": (1, 1), "rezero": (0, 0), "sandwich": (4, 6), "peri": (5, 7), "hybrid_norm": (1, 1),
-    "hyper_connections": (4, 6),
-}  # fmt: skip
 
 
 def norm_factory(registry, name="layer"):
@@ -54,38 +48,6 @@ def norm_of(w, name):
 
 def norms_of(w, count):
     return [norm_of(w, f"norms.{i}") for i in range(count)]
-
-
-def twin_of(name, sites, w):
-    """The twin of a placement in the layer of these sites, which has its default options."""
-    site = sites[0]
-    known = {"w": w, "layer": site.layer, "layers": site.depth, "share": 0.25, "stack": site.stack}
-    known |= {"encoder_layers": site.encoder_layers, "decoder_layers": site.decoder_layers}
-    known |= {"named": functools.partial(norm_of, w)}
-    return with_known(getattr(twins, name), known)
-
-
-@pytest.mark.parametrize("sites", [ENCODER_SITES, DECODER_SITES], ids=["encoder", "decoder"])
-@pytest.mark.parametrize("name", PLACEMENTS)
-def test_placement_is_the_papers(build, registry, precision, rng, name, sites):
-    placement, w = place(build, registry, name, sites)
-    placement.eval()
-    matrices = [rng.normal(scale=0.4, size=(D_MODEL, D_MODEL)) for _ in sites]
-    x = rng.normal(size=(3, LENGTH, D_MODEL))
-    called = []
-
-    def ours_branch(i, y):
-        called.append(i)
-        return paddle.tanh(y @ precision.tensor(matrices[i]))
-
-    info = TokenInfo(PositionalEncoding(), positions(LENGTH), precision.tensor(VALID))
-    state = placement.enter(precision.tensor(x), info)
-    state = placement(state, [functools.partial(ours_branch, i) for i in range(len(sites))], info)
-    ours = placement.leave(state, info)
-    branches = [lambda y, matrix=matrix: np.tanh(y @ matrix) for matrix in matrices]
-    assert len([key for key in w if key.endswith("weight")]) == NORMS.get(name, (2, 3))[len(sites) - 2]
-    precision.same(ours, twin_of(name, sites, w)(x, branches))
-    assert called == list(range(len(sites)))
 
 
 @pytest.mark.parametrize("name", PLACEMENTS)
@@ -166,31 +128,6 @@ def test_mix_ln_is_the_papers(build, registry, precision, rng, depth, share, pos
     for k, (f, n) in enumerate(zip(whole.branches(), whole.norms(), strict=True)):
         x = n(x + f(x)) if k < 2 * post else x + f(n(x))
     precision.same(whole.ours(), x)
-
-
-@pytest.mark.parametrize("stack", ["encoder", "decoder"])
-def test_hybrid_norm_with_its_first_layer_pre_norm_is_the_papers(build, registry, precision, rng, stack):
-    """HybridNorm*: BryceZhuo/HybridNorm, norm_pos_special_config {0: {attn_norm: True, ffn_residual: False}}."""
-    spec = {"name": "hybrid_norm", "pre_first": True}
-    whole = WholeStack(build, registry, precision, rng, spec, stack)
-    branches, count = whole.branches(), whole.count
-    x = paper.pre_norm(whole.x, branches[:count], norms_of(whole.made[0][1], count))
-    for i in (1, 2):
-        w = whole.made[i][1]
-        layer = branches[i * count : (i + 1) * count]
-        x = twins.hybrid_norm(x, layer, i, pre_first=True, named=functools.partial(norm_of, w))
-    precision.same(whole.ours(), x)
-
-
-@pytest.mark.parametrize("streams, dynamic", [(1, True), (2, False), (3, True)])
-def test_hyper_connections_with_other_options(build, registry, precision, rng, streams, dynamic):
-    spec = {"name": "hyper_connections", "streams": streams, "dynamic": dynamic}
-    whole = WholeStack(build, registry, precision, rng, spec, "decoder", 1)
-    ((_, w),) = whole.made
-    assert any(name.startswith("maps") for name in w) is dynamic
-    named = functools.partial(norm_of, w)
-    expected = twins.hyper_connections(whole.x, whole.branches(), w, streams, dynamic, named=named)
-    precision.same(whole.ours(), expected)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

@@ -84,17 +84,6 @@ def test_neighbours_are_those_at_neighbouring_positions(site, dynamic):
 
 @both_sites
 @both_kinds
-def test_each_sentence_may_have_positions_of_its_own(site, dynamic):
-    attention, x = made(site, kernel=3, dynamic=dynamic), text(2, 3, C)
-    places = [[0, 2, 3], [1, 2, 4]]
-    both, _ = look(attention, x, at(x, places))
-    for row in range(2):
-        one, _ = look(attention, x[row : row + 1], at(x[:1], [places[row]]))
-        np.testing.assert_allclose(both[row : row + 1], one, rtol=1e-5, atol=1e-6)
-
-
-@both_sites
-@both_kinds
 def test_trained_weights_are_the_same_everywhere_and_predicted_ones_are_not(site, dynamic):
     attention, x = made(site, kernel=3, dynamic=dynamic), text(2, 7, C)
     _, weights = look(attention, x)
@@ -104,17 +93,6 @@ def test_trained_weights_are_the_same_everywhere_and_predicted_ones_are_not(site
     assert (weights[:, :, 0].sum(-1) < 0.999).all()  # what falls beyond an end is lost
     different = np.ptp(kernels, axis=(0, 1)).max()
     assert different > 0.01 if dynamic else different < 1e-6
-
-
-@both_sites
-@both_kinds
-def test_what_is_out_of_reach_changes_nothing(site, dynamic):
-    attention, x = made(site, kernel=5, dynamic=dynamic), text(1, 12, C)
-    before, _ = look(attention, x)
-    changed = paddle.concat([x[:, :6], text(1, 1, C), x[:, 7:]], 1)
-    moved = np.abs(look(attention, changed)[0] - before)[0].max(-1) > 1e-5
-    reached = range(6, 11) if site.causal else range(4, 9)
-    assert np.flatnonzero(moved).tolist() == list(reached)
 
 
 @both_kinds
@@ -137,28 +115,10 @@ def test_decoding_keeps_as_many_tokens_as_a_kernel_reaches_back(dynamic):
             start += size
 
 
-def test_rows_are_selected_with_the_positions_that_they_have():
-    attention, x = made(DECODER, kernel=3), text(2, 3, C)
-    state = attention.project(x, at(x, [[0, 1, 2], [0, 2, 4]])).select(paddle.to_tensor([1, 1, 0]))
-    assert state.positions.tolist() == [[0, 2, 4], [0, 2, 4], [0, 1, 2]]
-
-
 def test_a_list_has_a_kernel_for_each_layer():
     sites = [LayerSite("encoder", "self", layer, 4, 4) for layer in range(4)]
     assert [Convolution(C, H, 0.0, site=site, kernel=[3, 5, 9]).kernel for site in sites] == [3, 5, 9, 9]
     assert Convolution(C, H, 0.0, kernel=[3, 5, 9]).kernel == 3
-
-
-@both_sites
-@both_kinds
-def test_gradients_are_those_of_finite_differences(site, dynamic, float64, assert_gradients):
-    attention = made(site, kernel=3, dynamic=dynamic)
-    x = paddle.to_tensor(rng.normal(size=(2, 4, C)))
-    here = at(x, valid=[[1, 1, 1, 1], [1, 1, 0, 0]])
-    mask = Mask(here.positions, here.positions, here.valid, site.causal)
-    assert_gradients(
-        lambda: attention(x, attention.project(x, here), here, mask, Tap()), x, *attention.parameters(), tolerance=1e-5
-    )
 
 
 def test_dropout_falls_on_the_weights_of_each_token_apart():
@@ -175,17 +135,6 @@ def test_dropout_falls_on_the_weights_of_each_token_apart():
     assert set(np.unique(weights)) == {0.0, 1.0}  # what is observed are the weights before dropout
     attention.eval()
     assert (look(attention, x)[0] == 1.0).all()
-
-
-def test_branch_weights_scale_the_branch():
-    attention, x = made(), text(1, 5, C)
-    for layer in (attention.value, attention.output):
-        layer.bias.set_value(np.zeros(C, "float32"))
-    before, weights = look(attention, x)[0], attention.branch_weights()
-    for weight in weights:
-        weight.set_value(weight * 2.0)
-    assert len(weights) == 2
-    np.testing.assert_allclose(look(attention, x)[0], before * 4, rtol=1e-4, atol=1e-5)
 
 
 def test_it_accepts_encodings_of_the_embedding_only():

@@ -8,9 +8,8 @@ import pytest
 
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.layers import Dropout
-from paddle_tfm.protocols import KeyValue, LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.differential import Differential
-from paddle_tfm_plugins.attention.multihead import MultiHead
 
 B, T, S, C, H = 2, 4, 5, 8, 4
 D = C // H
@@ -34,93 +33,6 @@ def let_lambda_be(attention, value):
     attention.lambda_q1.set_value(paddle.full_like(attention.lambda_q1, first / D))
     attention.lambda_q2.set_value(paddle.full_like(attention.lambda_q2, second / D))
     assert attention.subtracted().item() == pytest.approx(value, abs=1e-6)
-
-
-def tensor(length, seed, dtype="float32"):
-    return paddle.to_tensor(np.random.default_rng(seed).normal(size=(B, length, C)).astype(dtype))
-
-
-def run(attention, x, source, kv=None, tap=None, encoding=None):
-    encoding = encoding or PositionalEncoding()
-    here = TokenInfo(encoding, paddle.arange(x.shape[1]).unsqueeze(0), paddle.ones(x.shape[:2], "bool"))
-    there = TokenInfo(encoding, paddle.arange(S).unsqueeze(0), paddle.to_tensor([[1] * S, [1, 0, 1, 1, 0]], "bool"))
-    kv = attention.project(source, there) if kv is None else kv
-    return attention(x, kv, here, Mask(here.positions, there.positions, there.valid, False, encoding), tap or Tap())
-
-
-def test_it_has_the_matrices_of_multihead_and_six_vectors_of_a_heads_width():
-    ours, plain = (
-        {name: tuple(value.shape) for name, value in attention.state_dict().items()}
-        for attention in (made(), MultiHead(C, H, 0.0))
-    )
-    vectors = {name: shape for name, shape in ours.items() if name not in plain}
-    assert {name: shape for name, shape in ours.items() if name in plain} == plain
-    assert vectors == {
-        "lambda_q1": (D,),
-        "lambda_k1": (D,),
-        "lambda_q2": (D,),
-        "lambda_k2": (D,),
-        "head_norm.weight": (2 * D,),
-    }
-
-
-def test_the_cache_has_the_size_of_multiheads():
-    here = TokenInfo(PositionalEncoding(), paddle.arange(S).unsqueeze(0), paddle.ones([B, S], "bool"))
-    kv, plain = (attention.project(tensor(S, 1), here) for attention in (made(), MultiHead(C, H, 0.0)))
-    assert tuple(kv.key.shape) == (B, H, S, D) and tuple(kv.value.shape) == (B, H // 2, S, 2 * D)
-    assert kv.key.size + kv.value.size == plain.key.size + plain.value.size
-
-
-@pytest.mark.parametrize("value", [-0.5, 0.0, 0.3, 1.0, 1.6])
-def test_the_weights_of_a_query_sum_to_one_minus_lambda(value):
-    attention, tap = made(), Tap(recording=True)
-    let_lambda_be(attention, value)
-    run(attention, tensor(T, 1), tensor(S, 2), tap=tap)
-    ((name, weights),) = tap.recorded
-    assert name.endswith("attention") and tuple(weights.shape) == (B, H // 2, T, S)
-    np.testing.assert_allclose(weights.numpy().sum(-1), 1 - value, atol=1e-5)
-
-
-def test_what_both_softmaxes_agree_on_cancels():
-    """The same queries and keys twice, and λ = 1: nothing is left but the output's bias."""
-    attention = made()
-    let_lambda_be(attention, 1.0)
-    for layer in (attention.query, attention.key):
-        for parameter in (layer.weight, layer.bias):
-            halves = parameter.numpy().reshape(*parameter.shape[:-1], H // 2, 2, D)
-            halves[..., 1, :] = halves[..., 0, :]
-            parameter.set_value(halves.reshape(parameter.shape))
-    out = run(attention, tensor(T, 1), tensor(S, 2)).numpy()
-    np.testing.assert_allclose(out, np.broadcast_to(attention.output.bias.numpy(), out.shape), atol=1e-3)
-    let_lambda_be(attention, 0.5)
-    assert np.abs(run(attention, tensor(T, 1), tensor(S, 2)).numpy() - attention.output.bias.numpy()).max() > 0.1
-
-
-def test_with_nothing_subtracted_the_weights_are_those_of_the_first_softmaxes():
-    attention, plain, tap, other = made(), MultiHead(C, H, 0.0), Tap(recording=True), Tap(recording=True)
-    let_lambda_be(attention, 0.0)
-    for name in ("query", "key", "value"):
-        for which in ("weight", "bias"):
-            getattr(getattr(plain, name), which).set_value(getattr(getattr(attention, name), which))
-    run(attention, tensor(T, 1), tensor(S, 2), tap=tap)
-    run(plain, tensor(T, 1), tensor(S, 2), tap=other)
-    first = other.recorded[0][1].numpy()[:, 0::2]
-    np.testing.assert_allclose(tap.recorded[0][1].numpy(), first, rtol=1e-4, atol=1e-6)
-
-
-def test_a_head_leaves_with_the_size_that_the_layer_sets():
-    """Its root mean square is 1 − λ₀ while the norm's weight is 1, however large the values are."""
-    attention = made()
-    for name, parameter in attention.named_parameters():
-        if name.startswith("output"):
-            parameter.set_value(paddle.eye(C) if parameter.ndim == 2 else paddle.zeros([C]))
-    attention.head_norm.weight.set_value(paddle.ones([2 * D]))
-    for times in (1.0, 1000.0):
-        there = TokenInfo(PositionalEncoding(), paddle.arange(S).unsqueeze(0), paddle.ones([B, S], "bool"))
-        kv = attention.project(tensor(S, 2), there)
-        out = run(attention, tensor(T, 1), None, KeyValue(kv.key, kv.value * times)).numpy()
-        size = np.sqrt((out.reshape(B, T, H // 2, 2 * D) ** 2).mean(-1))
-        np.testing.assert_allclose(size, 0.6 * math.exp(-0.3) + 0.2, rtol=1e-3)
 
 
 def test_dropout_falls_on_the_difference():
@@ -162,16 +74,3 @@ def test_encodings(make_model):
         make_model("model.attention=differential", "model.position={name: shaw, clip: 2}")
     for position in ("{name: shaw, clip: 2, with_values: false}", "rotary", "alibi"):
         make_model("model.attention=differential", f"model.position={position}")
-
-
-def test_gradients(float64, assert_gradients):
-    class Slopes(PositionalEncoding):
-        """A bias of its own for each softmax."""
-
-        def bias(self, q_positions, k_positions):
-            apart = (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs().unsqueeze(1)
-            return -apart.astype("float64") * paddle.to_tensor([[[[0.1]], [[0.4]]]])
-
-    attention, encoding = Differential(d_model=4, num_heads=2, dropout=0.0, site=SITE), Slopes()
-    x, source = (tensor(length, length, "float64")[:, :, :4] for length in (3, S))
-    assert_gradients(lambda: run(attention, x, source, encoding=encoding), x, source, *attention.parameters())

@@ -7,7 +7,6 @@ import pytest
 
 from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.grouped_query import GroupedQuery
-from paddle_tfm_plugins.attention.multihead import MultiHead
 
 B, T, S, C, H = 2, 3, 5, 8, 4
 D = C // H
@@ -52,18 +51,6 @@ def made(kv_heads, seed=0):
     return attention
 
 
-def written_out(attention):
-    """The multi-head attention in which each head has its own copy of the group's matrices."""
-    whole, times = MultiHead(C, H, 0.0), H // attention.kv_heads
-    for name, parameter in whole.named_parameters():
-        array = dict(attention.named_parameters())[name].numpy()
-        if name.startswith(("key", "value")):
-            heads = array.reshape(*array.shape[:-1], attention.kv_heads, D)
-            array = np.repeat(heads, times, axis=-2).reshape(*array.shape[:-1], C)
-        parameter.set_value(array)
-    return whole
-
-
 def scene(encoding, dtype="float32"):
     rng = np.random.default_rng(1)
     x, source = (paddle.to_tensor(rng.normal(size=(B, n, C))).astype(dtype) for n in (T, S))
@@ -74,16 +61,6 @@ def scene(encoding, dtype="float32"):
 
 def run(attention, x, source, here, there, mask, tap):
     return attention(x, attention.project(source, there), here, mask, tap)
-
-
-@pytest.mark.parametrize("encoding", [PositionalEncoding, EveryWay], ids=["none", "every way"])
-@pytest.mark.parametrize("kv_heads", [1, 2, 4])
-def test_it_is_multi_head_attention_with_shared_matrices(kv_heads, encoding):
-    attention, tap, other = made(kv_heads), Tap(recording=True), Tap(recording=True)
-    ours = run(attention, *scene(encoding()), tap)
-    expected = run(written_out(attention), *scene(encoding()), other)
-    np.testing.assert_allclose(ours.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(tap.recorded[0][1].numpy(), other.recorded[0][1].numpy(), rtol=1e-4, atol=1e-6)
 
 
 def test_what_each_way_of_an_encoding_is_shown():
@@ -103,12 +80,6 @@ def test_the_cache_holds_kv_heads_and_no_more(kv_heads):
     kv = kv.extend(attention.project(paddle.randn([B, 5, C]), here)).select(paddle.to_tensor([1, 0, 1]))
     assert type(kv) is KeyValue
     assert tuple(kv.key.shape) == tuple(kv.value.shape) == (3, kv_heads, 10, D)
-
-
-@pytest.mark.parametrize("encoding", [PositionalEncoding, EveryWay], ids=["none", "every way"])
-def test_gradients(float64, assert_gradients, encoding):
-    attention, (x, source, *rest) = made(2), scene(encoding(), "float64")
-    assert_gradients(lambda: run(attention, x, source, *rest, Tap()), x, source, *attention.parameters())
 
 
 def test_one_group_is_asked_for_by_default():

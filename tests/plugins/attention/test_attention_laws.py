@@ -5,7 +5,6 @@ import paddle
 import pytest
 
 from paddle_tfm import memory
-from paddle_tfm.layers import Dropout
 from paddle_tfm.options import parameters
 from paddle_tfm.protocols import LayerSite, Mask, Norm, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.cosine import Cosine
@@ -25,7 +24,6 @@ from paddle_tfm_plugins.attention.sinks import Sinks
 from paddle_tfm_plugins.attention.talking_heads import TalkingHeads
 
 C, H = 8, 2
-SELF = LayerSite("decoder", "self", 0, 1, 1)
 FULL = LayerSite("encoder", "self", 0, 1, 1)
 MAKERS = {
     "multihead": lambda site, **more: MultiHead(C, H, 0.0, **more),
@@ -100,135 +98,6 @@ def attend(attention, x, causal, valid=None):
     return attention(x, attention.project(x, here), here, mask(here, here, causal), Tap())
 
 
-def gradients(attention):
-    arrays = {}
-    for name, parameter in attention.named_parameters():
-        arrays[name] = parameter.grad.numpy().copy()
-        parameter.clear_gradient()
-    return arrays
-
-
-@every
-@pytest.mark.parametrize("site", [SELF, FULL], ids=["causal", "full"])
-@pytest.mark.parametrize("side", ["right", "left"])
-def test_padding_changes_no_value_and_no_gradient(name, site, side):
-    attention, x, junk = make(name, site), tensor(2, 4, C), tensor(2, 3, C, seed=9) * 30
-    pull = tensor(2, 4, C, seed=5).detach()
-    alone = attend(attention, x, site.causal)
-    (alone * pull).sum().backward()
-    expected, gradient = gradients(attention), x.grad.numpy().copy()
-    x.clear_gradient()
-
-    real, fake = paddle.ones([2, 4], "bool"), paddle.zeros([2, 3], "bool")
-    both = [x, junk] if side == "right" else [junk, x]
-    valid = paddle.concat([real, fake] if side == "right" else [fake, real], 1)
-    padded = attend(attention, paddle.concat(both, 1), site.causal, valid)
-    padded = padded[:, :4] if side == "right" else padded[:, 3:]
-    (padded * pull).sum().backward()
-
-    np.testing.assert_allclose(padded.numpy(), alone.numpy(), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(x.grad.numpy(), gradient, rtol=1e-4, atol=1e-5)
-    for key, value in gradients(attention).items():
-        np.testing.assert_allclose(value, expected[key], rtol=1e-3, atol=1e-4, err_msg=key)
-
-
-@every
-def test_the_future_reaches_nothing(name):
-    attention, x = make(name, SELF), tensor(2, 6, C)
-    before = attend(attention, x, True)
-    changed = paddle.concat([x[:, :3], tensor(2, 3, C, seed=7) * 5], 1)
-    np.testing.assert_allclose(attend(attention, changed, True)[:, :3].numpy(), before[:, :3].numpy(), atol=1e-5)
-    before[:, 2].sum().backward()
-    assert np.abs(x.grad.numpy()[:, 3:]).max() < 1e-20  # Paddle's softmax on a CPU never goes below exp(-64)
-    assert np.abs(x.grad.numpy()[:, :3]).min(axis=2).max() > 0
-
-
-@pytest.mark.parametrize("name", [name for name in MAKERS if name != "local"])
-def test_a_position_that_is_not_causal_sees_all_and_in_any_order(name):
-    attention, x = make(name, FULL), tensor(1, 5, C)
-    order = paddle.to_tensor([3, 0, 4, 1, 2])
-    out = attend(attention, x, False)
-    shuffled = attend(attention, x.index_select(order, 1), False)
-    np.testing.assert_allclose(shuffled.numpy(), out.index_select(order, 1).numpy(), atol=1e-5)
-    out[:, 0].sum().backward()
-    assert (np.abs(x.grad.numpy()).max(axis=2) > 1e-6).all()
-
-
-@every
-@pytest.mark.parametrize("chunks", [[1] * 6, [2, 1, 3]], ids=["one by one", "in chunks"])
-def test_cached_steps_give_what_the_full_pass_gives(name, chunks):
-    attention, x = make(name, SELF), tensor(3, 6, C)
-    valid = paddle.to_tensor([[1] * 6, [1] * 4 + [0] * 2, [0] * 2 + [1] * 4], "bool")
-    full = attend(attention, x, True, valid)
-    state, start, parts = None, 0, []
-    for size in chunks:
-        part = x[:, start : start + size]
-        here = at(part, valid[:, start : start + size], start)
-        new = attention.project(part, here)
-        state = new if state is None else state.extend(new)
-        seen = at(x[:, : start + size], valid[:, : start + size])
-        parts.append(attention(part, state, here, mask(here, seen, True), Tap()))
-        start += size
-    real = valid.astype("float32").unsqueeze(-1)  # what padding that sees nothing becomes is nobody's business
-    np.testing.assert_allclose((paddle.concat(parts, 1) * real).numpy(), (full * real).numpy(), rtol=1e-4, atol=1e-5)
-
-
-@every
-def test_selecting_rows_of_the_state_is_selecting_sentences(name):
-    attention, x, rows = make(name, SELF), tensor(3, 5, C), paddle.to_tensor([2, 0, 0, 1])
-    state = None
-    for t in range(4):
-        new = attention.project(x[:, t : t + 1], at(x[:, t : t + 1], start=t))
-        state = new if state is None else state.extend(new)
-    picked = x.index_select(rows, 0)
-    last, here = picked[:, 4:], at(picked[:, 4:], start=4)
-    state = state.select(rows).extend(attention.project(last, here))
-    out = attention(last, state, here, mask(here, at(picked), True), Tap())
-    np.testing.assert_allclose(out.numpy(), attend(attention, picked, True)[:, 4:].numpy(), rtol=1e-4, atol=1e-5)
-
-
-@every
-def test_selecting_rows_of_a_memory_is_selecting_sentences(name):
-    attention, x, source = make(name, FULL), tensor(3, 2, C), tensor(3, 5, C, seed=4)
-    rows, there = paddle.to_tensor([1, 1, 0]), at(source)
-    kv, here = attention.project(source, there), at(x)
-    whole = attention(x, kv, here, mask(here, there, False), Tap()).index_select(rows, 0)
-    part = attention(x.index_select(rows, 0), kv.select(rows), here, mask(here, there, False), Tap())
-    np.testing.assert_allclose(part.numpy(), whole.numpy(), rtol=1e-5, atol=1e-6)
-
-
-@every
-@pytest.mark.parametrize("site", [SELF, FULL], ids=["causal", "full"])
-def test_a_row_that_may_see_nothing_is_finite(name, site):
-    attention, x = make(name, site), tensor(2, 3, C)
-    out = attend(attention, x, site.causal, paddle.to_tensor([[0, 0, 0], [0, 1, 1]], "bool"))
-    out.sum().backward()
-    assert np.isfinite(out.numpy()).all() and np.isfinite(x.grad.numpy()).all()
-    assert all(np.isfinite(value).all() for value in gradients(attention).values())
-
-
-@every
-@pytest.mark.parametrize("site", [SELF, FULL], ids=["causal", "full"])
-def test_every_parameter_gets_a_gradient(name, site):
-    attention = make(name, site)
-    (attend(attention, tensor(2, 4, C), site.causal) * tensor(2, 4, C, seed=3).detach()).sum().backward()
-    for key, value in gradients(attention).items():
-        blind = key == "key.bias" and name != "linear"  # a softmax does not see what it adds to all scores of a row
-        assert blind or np.abs(value).max() > 1e-4, key
-
-
-@pytest.mark.parametrize("name", [name for name in MAKERS if name != "linear"])
-def test_dropout_changes_training_and_nothing_else(name):
-    attention, x = make(name, FULL), tensor(2, 4, C)
-    before = attend(attention, x, False).numpy()
-    attention.dropout = Dropout(0.5)
-    paddle.seed(1)
-    attention.train()
-    assert np.abs(attend(attention, x, False).numpy() - before).max() > 1e-3
-    attention.eval()
-    np.testing.assert_array_equal(attend(attention, x, False).numpy(), before)
-
-
 @every
 def test_the_geometry_is_that_of_the_keys(name):
     attention = make(name, FULL)
@@ -274,17 +143,6 @@ def test_the_inner_norm_stands_before_the_output_projection(name):
     ((shape, valid, positions),) = normed.inner_norm.calls
     assert shape == [2, 4, normed.inner_norm.width] == [2, 4, normed.output.weight.shape[0]]
     assert valid is here.valid and positions is here.positions
-
-
-@every
-def test_a_bias_is_an_option(name):
-    if "mla" in name:  # DeepSeek-V2 has none anywhere
-        assert not any(key.endswith("bias") for key in make(name, FULL).state_dict())
-        return
-    with_bias = make(name, FULL) if name == "single_head" else make(name, FULL, bias=True)
-    assert any(key.endswith("bias") for key in with_bias.state_dict())
-    if name != "single_head":
-        assert not any(key.endswith("bias") for key in make(name, FULL, bias=False).state_dict())
 
 
 @pytest.mark.parametrize(

@@ -11,32 +11,6 @@ B, T, C, H = 2, 5, 6, 2
 rng = np.random.default_rng(0)
 
 
-def phi(x):
-    return np.where(x > 0, x + 1, np.exp(x))
-
-
-@pytest.mark.parametrize("causal", [True, False])
-def test_it_is_the_formula(causal):
-    attention = LinearAttention(C, H, site=LayerSite("decoder", "self" if causal else "cross", 0, 1, 1))
-    for parameter in attention.parameters():
-        parameter.set_value(rng.normal(0, 0.7, parameter.shape).astype("float32"))
-    x = rng.normal(size=(B, T, C)).astype("float32")
-    valid = np.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 0]], bool)
-    q, k, v = (x @ p.weight.numpy() + p.bias.numpy() for p in (attention.query, attention.key, attention.value))
-    context = np.zeros([B, T, C])
-    for b, i, h in np.ndindex(B, T, H):
-        cut = slice(h * C // H, (h + 1) * C // H)
-        seen = [j for j in range(T) if valid[b, j] and (j <= i or not causal)]
-        weights = np.array([phi(q[b, i, cut]) @ phi(k[b, j, cut]) for j in seen])
-        context[b, i, cut] = weights @ v[b, seen, cut] / weights.sum()
-    expected = context @ attention.output.weight.numpy() + attention.output.bias.numpy()
-
-    here = TokenInfo(PositionalEncoding(), paddle.arange(T).unsqueeze(0), paddle.to_tensor(valid))
-    mask = Mask(here.positions, here.positions, here.valid, causal)
-    out = attention(paddle.to_tensor(x), attention.project(paddle.to_tensor(x), here), here, mask, Tap())
-    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
-
-
 def test_the_past_has_one_size_however_long_it_is():
     attention = LinearAttention(C, H, site=LayerSite("decoder", "self", 0, 1, 1))
     state, sizes = None, []
@@ -71,13 +45,6 @@ def test_two_memories_folded_are_one():
     both = first.extend(second)
     np.testing.assert_allclose(both.outer.numpy(), whole.outer.numpy(), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(both.key.numpy(), whole.key.numpy(), rtol=1e-4, atol=1e-5)
-
-
-def test_a_row_that_sees_nothing_is_the_output_bias():
-    attention, x = LinearAttention(C, H), paddle.randn([1, 2, C])
-    here = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.zeros([1, 2], "bool"))
-    out = attention(x, attention.project(x, here), here, Mask(here.positions, here.positions, here.valid, False), Tap())
-    np.testing.assert_array_equal(out.numpy()[0], np.tile(attention.output.bias.numpy(), (2, 1)))
 
 
 def test_it_accepts_encodings_of_the_embedding_only():

@@ -42,12 +42,6 @@ def read(attention, x, valid=None):
     return attention(x, attention.project(x, here), here, mask, Tap())
 
 
-def gradients(attention):
-    arrays = {name: parameter.grad.numpy().copy() for name, parameter in attention.named_parameters()}
-    attention.clear_gradients()
-    return arrays
-
-
 # ----------------------------------------------------------------------------------------------------- two ways
 
 
@@ -93,35 +87,7 @@ def test_the_kernel_gives_a_gradient_for_any_one_input_alone(recurrence_inputs, 
         one.clear_gradient()
 
 
-@both_sites
-def test_gradients_are_those_of_finite_differences(site, float64, assert_gradients):
-    attention = made(site, hidden=4)
-    x = paddle.to_tensor(rng.normal(size=(3, 4, C)))
-    valid = [[1, 1, 1, 1], [0, 1, 0, 1], [1, 1, 0, 0]]
-    assert_gradients(lambda: read(attention, x, valid), x, *attention.parameters(), tolerance=1e-5)
-
-
 # -------------------------------------------------------------------------------------------- order and padding
-
-
-@both_sites
-@pytest.mark.parametrize("places", [[0, 1, 2], [2, 3, 4], [0, 2, 4], [1, 2, 4]], ids=str)
-def test_padding_anywhere_changes_no_value_and_no_gradient(site, places):
-    attention, x, pull = made(site), text(2, 3, C), text(2, 3, C).detach()
-    alone = read(attention, x)
-    (alone * pull).sum().backward()
-    expected, gradient = gradients(attention), x.grad.numpy().copy()
-    x.clear_gradient()
-
-    junk = 30 * text(2, 1, C).detach()
-    spread = paddle.concat([x[:, places.index(i) : places.index(i) + 1] if i in places else junk for i in range(5)], 1)
-    padded = read(attention, spread, [[i in places for i in range(5)]] * 2)
-    padded = padded.index_select(paddle.to_tensor(places), 1)
-    (padded * pull).sum().backward()
-    np.testing.assert_allclose(padded.numpy(), alone.numpy(), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(x.grad.numpy(), gradient, rtol=1e-4, atol=1e-6)
-    for name, value in gradients(attention).items():
-        np.testing.assert_allclose(value, expected[name], rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 def test_one_half_of_the_encoder_hears_what_came_before_and_the_other_what_comes_after():
@@ -161,29 +127,6 @@ def test_an_open_forget_gate_carries_a_number_any_way_and_a_closed_one_forgets_i
 # -------------------------------------------------------------------------------------------------------- state
 
 
-@pytest.mark.parametrize("chunks", [[1] * 6, [2, 1, 3], [4, 2]], ids=str)
-def test_chunks_and_selected_rows_give_what_the_full_pass_gives(chunks):
-    attention, x, rows = made(DECODER), text(3, 6, C), paddle.to_tensor([2, 0, 0, 1])
-    valid = np.array([[1] * 6, [1] * 4 + [0] * 2, [0, 1, 0, 1, 1, 0]], bool)
-    full = read(attention, x, valid).numpy()
-    state, before, start = None, None, 0
-    for size in chunks:
-        part = x[:, start : start + size]
-        here = at(part, valid[:, start : start + size], start)
-        new = attention.project(part, here)
-        state = new if state is None else state.extend(new)
-        mask = Mask(here.positions, paddle.arange(start + size).unsqueeze(0), paddle.ones([3, start + size]), True)
-        out = attention(part, state, here, mask, Tap()).numpy()
-        np.testing.assert_allclose(out, full[:, start : start + size], rtol=1e-4, atol=1e-5)
-        # The same where rows are picked before these tokens, and after them.
-        before = new.select(rows) if before is None else before.select(rows).extend(new.select(rows))
-        for picked in (before, state.select(rows)):
-            chosen = attention(part.index_select(rows), picked, here, mask, Tap()).numpy()
-            np.testing.assert_allclose(chosen, out[rows.numpy()], rtol=1e-5, atol=1e-6)
-        before = state
-        start += size
-
-
 def test_the_state_has_one_size_however_long_the_output_is():
     attention, state = made(DECODER, hidden=5), None
     for t in range(6):
@@ -205,15 +148,6 @@ def test_a_longer_text_in_the_encoder_is_read_anew():
     np.testing.assert_allclose(picked.numpy(), whole.outputs.index_select(rows).numpy(), rtol=1e-5, atol=1e-7)
 
 
-@both_sites
-def test_a_text_of_padding_alone_is_the_output_bias(site):
-    attention, x = made(site), text(2, 3, C)
-    out = read(attention, x, [[0, 0, 0], [1, 1, 0]])
-    np.testing.assert_array_equal(out.numpy()[0], np.tile(attention.output.bias.numpy(), (3, 1)))
-    out.sum().backward()
-    assert not x.grad.numpy()[0].any() and np.isfinite(x.grad.numpy()).all()
-
-
 # --------------------------------------------------------------------------------------------- what it is made of
 
 
@@ -232,14 +166,6 @@ def test_the_forget_gate_starts_open(make_model):
     for bias in (lstm.bias.numpy() for lstm in lstms):
         np.testing.assert_array_equal(bias, np.repeat([0.0, 1.0, 0.0, 0.0], 8).astype("float32"))
     assert np.ptp(Recurrent(C, forget_bias=-2.0).back.bias.numpy()) == 2.0
-
-
-def test_branch_weights_scale_the_branch():
-    attention, x = made(DECODER), text(1, 4, C)
-    attention.output.bias.set_value(np.zeros(C, "float32"))
-    before, (weight,) = read(attention, x).numpy(), attention.branch_weights()
-    weight.set_value(weight * 2.0)
-    np.testing.assert_allclose(read(attention, x).numpy(), before * 2, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

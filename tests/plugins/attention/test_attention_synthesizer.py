@@ -6,7 +6,6 @@ import pytest
 
 from paddle_tfm.protocols import Geometry, LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.synthesizer import Synthesizer
-from paddle_tfm_plugins.position.alibi import ALiBi
 
 C, H, LONGEST = 6, 2, 8
 ENCODER, DECODER, CROSS = LayerSite("encoder", "self", 0, 1, 1), LayerSite("decoder", "self", 0, 1, 1), LayerSite("decoder", "cross", 0, 1, 1)  # fmt: skip
@@ -61,31 +60,6 @@ def test_a_dense_query_decides_alone_and_a_random_one_not_at_all():
 
 
 @modes
-def test_weights_belong_to_positions_and_not_to_places_in_the_batch(options):
-    """Padding before, between and behind the tokens, which keep their positions, changes nothing."""
-    attention, x, junk = made(**options), text(1, 3, C), 30 * text(1, 1, C)
-    out, weights = look(attention, x, at(x))
-    spread = paddle.concat([junk, x[:, :1], junk, x[:, 1:], junk], 1)
-    here = at(spread, [[7, 0, 5, 1, 2, 3]], [[0, 1, 0, 1, 1, 0]])
-    moved, there = look(attention, spread, here)
-    real = [1, 3, 4]
-    np.testing.assert_allclose(moved[:, real], out, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(there[:, :, real][..., real], weights, rtol=1e-4, atol=1e-6)
-    assert np.abs(look(attention, x, at(x, [[1, 2, 3]]))[0] - out).max() > 1e-3  # elsewhere they are others
-
-
-@modes
-@pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
-def test_each_sentence_may_have_positions_of_its_own(options, site):
-    attention, x = made(site, **options), text(2, 3, C)
-    places = [[0, 2, 5], [1, 3, 4]]
-    both, _ = look(attention, x, at(x, places), site.causal)
-    for row in range(2):
-        one, _ = look(attention, x[row : row + 1], at(x[:1], [places[row]]), site.causal)
-        np.testing.assert_allclose(both[row : row + 1], one, rtol=1e-5, atol=1e-6)
-
-
-@modes
 def test_beyond_max_length_the_last_position_serves(options):
     attention, x = made(**options), text(1, 3, C)
     far, _ = look(attention, x, at(x, [[LONGEST - 2, LONGEST - 1, LONGEST]]))
@@ -108,51 +82,6 @@ def test_one_large_number_of_the_table_is_a_look_at_that_position():
     out, weights = look(attention, x, at(x), causal=True)
     assert weights[0, :, 1, 2].max() < 1e-20  # a later position stays hidden, whatever its score
     np.testing.assert_allclose(out[0, 1], values[0, :2].mean(0), rtol=1e-5, atol=1e-6)
-
-
-@modes
-@pytest.mark.parametrize("chunks", [[1] * 5, [2, 3]], ids=str)
-def test_chunks_and_selected_rows_give_what_the_full_pass_gives(options, chunks):
-    attention, x, rows = made(DECODER, **options), text(3, 5, C), paddle.to_tensor([2, 0, 0, 1])
-    full, _ = look(attention, x, at(x), causal=True)
-    state, start = None, 0
-    for size in chunks:
-        part = x[:, start : start + size]
-        here = at(part, [np.arange(start, start + size)])
-        new = attention.project(part, here)
-        state, start = new if state is None else state.extend(new), start + size
-        seen = at(x[:, :start])
-        mask = Mask(here.positions, seen.positions, seen.valid, True)
-        out = attention(part, state, here, mask, Tap())
-        np.testing.assert_allclose(out.numpy(), full[:, start - size : start], rtol=1e-4, atol=1e-5)
-        chosen = attention(part.index_select(rows), state.select(rows), here, mask_of(here, seen, rows), Tap())
-        np.testing.assert_allclose(chosen.numpy(), out.index_select(rows).numpy(), rtol=1e-5, atol=1e-6)
-
-
-def mask_of(here, seen, rows):
-    return Mask(here.positions, seen.positions, seen.valid.index_select(rows), True)
-
-
-def test_a_bias_of_the_encoding_is_added_to_the_scores():
-    attention, x = made(), text(1, 4, C)
-    encoding = ALiBi(num_heads=H, site=ENCODER)
-    _, plain = look(attention, x, at(x))
-    _, biased = look(attention, x, at(x, encoding=encoding))
-    positions = paddle.arange(4).unsqueeze(0)
-    expected = plain * np.exp(encoding.bias(positions, positions).numpy())
-    np.testing.assert_allclose(biased, expected / expected.sum(-1, keepdims=True), rtol=1e-4)
-    assert Synthesizer.supports == {"embed", "bias"}
-
-
-@modes
-def test_gradients_are_those_of_finite_differences(options, float64, assert_gradients):
-    attention = made(DECODER, **options)
-    x = paddle.to_tensor(rng.normal(size=(2, 3, C)))
-    here = at(x, valid=[[1, 1, 1], [1, 1, 0]])
-    mask = Mask(here.positions, here.positions, here.valid, True)
-    assert_gradients(
-        lambda: attention(x, attention.project(x, here), here, mask, Tap()), x, *attention.parameters(), tolerance=1e-5
-    )
 
 
 def test_dropout_falls_on_the_weights():

@@ -25,22 +25,6 @@ def states(dtype="float32"):
     return paddle.to_tensor(np.random.default_rng(1).normal(size=(2, 3, C)).astype(dtype))
 
 
-def softmax(x):
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
-def test_a_rare_words_probability_is_its_clusters_times_its_own():
-    head, h = make(), states()
-    p = np.exp(head.log_probs(h, NOTHING).numpy())
-    first = softmax(h.numpy() @ head.output.weight.numpy())
-    np.testing.assert_allclose(p[..., :4], first[..., :4], rtol=1e-4)
-    np.testing.assert_allclose(p[..., 4:7].sum(-1), first[..., 4], rtol=1e-4)
-    np.testing.assert_allclose(p[..., 7:].sum(-1), first[..., 5], rtol=1e-4)
-    inside = softmax(h.numpy() @ head.narrow[1].weight.numpy() @ head.rare[1].weight.numpy())
-    np.testing.assert_allclose(p[..., 7:] / p[..., 7:].sum(-1, keepdims=True), inside, rtol=1e-4)
-
-
 def test_widths_and_sizes():
     shapes = {name: parameter.shape for name, parameter in make(bias=True).named_parameters()}
     assert shapes == {
@@ -69,18 +53,6 @@ def test_the_loss_makes_logits_of_a_cluster_for_its_own_targets_only(target, row
     assert [i for i, layer in enumerate(head.rare) if layer.weight.grad is not None] == sorted(rows)
     head.loss(h, paddle.to_tensor(target), NOTHING, smoothing=0.1)
     assert set(seen) == {0, 1}
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
-def test_gradients(float64, assert_gradients, smoothing):
-    head, h = make(bias=True), states("float64")
-    target = paddle.to_tensor([[2, 5, PAD], [11, 1, 7]])
-    assert_gradients(lambda: head.loss(h, target, NOTHING, smoothing), h, *head.parameters())
-
-
-def test_padding_has_no_loss():
-    loss = make().loss(states(), paddle.to_tensor([[2, PAD, 9], [PAD, 1, PAD]]), NOTHING).numpy()
-    assert (loss[[0, 1, 1], [1, 0, 2]] == 0).all() and (loss[[0, 0, 1], [0, 2, 1]] > 0).all()
 
 
 @pytest.mark.parametrize(

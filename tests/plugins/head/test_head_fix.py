@@ -36,15 +36,6 @@ def test_lengths_do_not_matter():
     np.testing.assert_allclose(head.log_probs(paddle.to_tensor(h), NOTHING).numpy(), usual, atol=1e-5)
 
 
-def test_it_is_the_cosine_times_a_scale():
-    head, h = make(scale=3.0), states()
-    words = head.weight.numpy()
-    cosines = h @ words.T / np.linalg.norm(words, axis=-1) / np.linalg.norm(h, axis=-1, keepdims=True)
-    log_p = head.log_probs(paddle.to_tensor(h), NOTHING).numpy()
-    np.testing.assert_allclose(log_p - log_p[..., :1], 3.0 * (cosines - cosines[..., :1]), rtol=1e-4, atol=1e-5)
-    assert np.abs(log_p - log_p[..., :1]).max() <= 2 * 3.0
-
-
 def test_the_scale_starts_at_the_root_of_the_width_and_is_trained_unless_it_is_fixed():
     assert make().scale.item() == 2.0 and not make().scale.stop_gradient
     fixed = make(scale=5.0, learned=False)
@@ -62,13 +53,6 @@ def test_a_word_and_a_state_of_zeros_are_finite():
     np.testing.assert_allclose(head.log_probs(h, NOTHING).numpy(), -np.log(V), rtol=1e-6)
     head.loss(h, paddle.full([2, 3], 4, "int64"), NOTHING, 0.1).sum().backward()
     assert np.isfinite(h.grad.numpy()).all() and np.isfinite(head.weight.grad.numpy()).all()
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
-def test_gradients(float64, assert_gradients, smoothing):
-    head, h = make(bias=True), paddle.to_tensor(states().astype("float64"))
-    target = paddle.to_tensor([[2, 5, PAD], [6, 1, 1]])
-    assert_gradients(lambda: head.loss(h, target, NOTHING, smoothing), h, head.weight, head.scale, head.bias)
 
 
 class Model(nn.Layer):

@@ -41,18 +41,6 @@ def pointed(head, there):
     return e / e.sum(-1, keepdims=True)
 
 
-def test_a_word_has_the_probability_of_all_its_places_and_the_end_that_of_the_end_token():
-    head, there = make(), memory()
-    p, a = np.exp(head.log_probs(states(), there).numpy()), pointed(make(), memory())
-    assert p.shape == (B, T, V + 2) and head.extends_vocabulary
-    np.testing.assert_allclose(p[0, :, 7], a[0, :, 0] + a[0, :, 2], rtol=1e-5)
-    np.testing.assert_allclose(p[0, :, V], a[0, :, 1], rtol=1e-5)
-    np.testing.assert_allclose(p[:, :, EOS], np.stack([a[0, :, 3], a[1, :, 5]]), rtol=1e-5)
-    np.testing.assert_allclose(p[1, :, [V, 5, V + 1, 8, 4]], a[1, :, :5].T, rtol=1e-5)
-    np.testing.assert_allclose(p.sum(-1), 1.0, rtol=1e-5)
-    assert p[0, :, [0, 1, 3, 4, 5, 6, 8, V + 1]].max() < 1e-29
-
-
 def test_a_position_is_told_by_its_piece():
     head, there = make(output="position"), memory()
     p, a = np.exp(head.log_probs(states(), there).numpy()), pointed(make(), memory())
@@ -81,14 +69,6 @@ def test_positions_beyond_the_vocabulary_cannot_be_pointed_at():
     a = pointed(make(), memory())[1][:, [0, 1, 5]]
     np.testing.assert_allclose(p[1][:, [4, 5, EOS]], a / a.sum(-1, keepdims=True), rtol=1e-5)
     assert p.shape == (B, T, 6)
-
-
-@pytest.mark.parametrize("output", ["word", "position"])
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
-def test_gradients(float64, assert_gradients, output, smoothing):
-    head, there, h = make(output=output), memory(dtype="float64"), states("float64")
-    target = paddle.to_tensor([[7, EOS, 5], [8, 4, EOS]])
-    assert_gradients(lambda: head.loss(h, target, there, smoothing), h, there.x, *head.parameters())
 
 
 def test_what_is_nowhere_in_the_source_is_improbable_finite_and_without_a_gradient():

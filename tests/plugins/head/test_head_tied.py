@@ -20,16 +20,6 @@ class Model(nn.Layer):
         self.head = TiedHead(self.embedding, 6, 0, bias)
 
 
-def test_it_is_the_embedding_transposed():
-    model, h = Model(bias=True), np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
-    model.head.bias.set_value(paddle.randn([6]))
-    logits = h @ model.embedding.weight.numpy().T + model.head.bias.numpy()
-    expected = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    np.testing.assert_allclose(
-        model.head.log_probs(paddle.to_tensor(h), NOTHING).numpy(), expected, rtol=1e-4, atol=1e-5
-    )
-
-
 def test_it_saves_and_trains_the_table_once():
     assert list(Model().state_dict()) == ["embedding.weight"]
     assert list(Model(bias=True).state_dict()) == ["embedding.weight", "head.bias"]

@@ -14,7 +14,6 @@ from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.vocabulary import PAD
 from paddle_tfm.protocols import is_decayed, no_decay
 from paddle_tfm.recipe.plan import plan_run
-from paddle_tfm.train import checkpoint
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Interrupted, Trainer
 
@@ -105,28 +104,7 @@ def test_updates_are_made_where_the_parameters_lie(registry, name):
     assert [parameter.data_ptr() for parameter in parameters] == before
 
 
-LATE = {1: (0, 1), 2: (0, 2), 3: (0, 2, 3), 4: (0, 4), 5: (2,), 6: (0, 1, 4), 7: ()}
 """Step → the parameters without a gradient: one gets its first after the restart, others miss steps around it."""
-
-
-@every
-@pytest.mark.parametrize("at", [[2], [3], [4], [2, 3, 4, 5], [3, 4]], ids=str)
-def test_a_checkpoint_holds_the_whole_state(registry, name, at, tmp_path):
-    """Saved and loaded after the steps `at`, by way of files, into an optimizer that knows nothing."""
-    whole, optimizer = make(registry, name)
-    parts, other = make(registry, name)
-    for number in sorted(LATE):
-        step(whole, optimizer, number, LATE[number])
-        step(parts, other, number, LATE[number])
-        if number in at:
-            kept = values(parts)
-            checkpoint.save(tmp_path / "last", paddle.nn.Layer(), {"step": number}, {"optimizer": other.state_dict()})
-            parts, other = make(registry, name)
-            for parameter, value in zip(parts, kept):
-                parameter.set_value(value)
-            other.set_state_dict(checkpoint.load_part(tmp_path / "last", "optimizer"))
-        for a, b in zip(values(whole), values(parts)):
-            np.testing.assert_array_equal(a, b)
 
 
 @every

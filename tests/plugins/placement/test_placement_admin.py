@@ -25,20 +25,6 @@ def stack(layers=2):
     ]
 
 
-def test_omega_is_one_until_calibrated():
-    for placement in stack():
-        for omega in placement.omegas:
-            np.testing.assert_array_equal(omega.numpy(), np.ones(3))
-
-
-def test_calibrate_sums_the_variances_below():
-    placements = stack()
-    Admin.calibrate(placements, Profile(4.0, [5.0, 7.0, 9.0, 100.0]))
-    omegas = [omega.numpy() for placement in placements for omega in placement.omegas]
-    for omega, squared in zip(omegas, [1.0, 9.0, 16.0, 25.0]):
-        np.testing.assert_allclose(omega, np.full(3, np.sqrt(squared)), rtol=1e-6)
-
-
 def test_omega_weighs_the_residual_and_is_trained():
     (placement,) = stack(1)
     Admin.calibrate([placement], Profile(4.0, [5.0, 0.0]))

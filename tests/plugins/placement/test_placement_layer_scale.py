@@ -8,10 +8,8 @@ import pytest
 
 from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, TokenInfo
 from paddle_tfm_plugins.placement.layer_scale import LayerScale
-from paddle_tfm_plugins.placement.pre import Pre
 
 SITES = [LayerSite("encoder", name, 0, 1, 1) for name in ("self", "feed_forward")]
-HERE = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
 
 
 class Same(Norm):
@@ -30,29 +28,6 @@ def test_every_sublayer_has_a_scale_for_each_channel(options, initial):
     for scale in state.values():
         np.testing.assert_allclose(scale.numpy(), np.full(3, initial), rtol=1e-6)
         assert scale.keep_initial
-
-
-def test_channels_are_scaled_one_by_one():
-    placement = make()
-    placement.scales[0].set_value(paddle.to_tensor([1.0, 10.0, 100.0]))
-    placement.scales[1].set_value(paddle.to_tensor([0.0, -1.0, 2.0]))
-    x = paddle.to_tensor([[[1.0, 1.0, 1.0], [2.0, 0.0, 1.0]]])
-    out = placement(x, [lambda y: y * 3.0, lambda y: paddle.ones_like(y)], HERE)
-    np.testing.assert_allclose(out.numpy(), [[[4.0, 30.0, 303.0], [8.0, -1.0, 303.0]]], rtol=1e-6)
-
-
-def test_scales_of_one_are_pre_norm():
-    x = paddle.randn([1, 2, 3])
-    parts = [paddle.tanh, paddle.sin]
-    np.testing.assert_array_equal(make(initial=1.0)(x, parts, HERE).numpy(), make(Pre)(x, parts, HERE).numpy())
-
-
-def test_gradients_by_finite_differences(float64, assert_gradients):
-    placement, rng = make(initial=0.7), np.random.default_rng(1)
-    matrices = [paddle.to_tensor(rng.normal(size=(3, 3))) for _ in SITES]
-    x = paddle.to_tensor(rng.normal(size=(1, 2, 3)))
-    parts = [lambda y, matrix=matrix: paddle.tanh(paddle.matmul(y, matrix)) for matrix in matrices]
-    assert_gradients(lambda: placement(x, parts, HERE), x, *placement.parameters(), *matrices)
 
 
 def test_a_model_with_small_scales_begins_close_to_its_embeddings(make_model, make_batch):

@@ -52,12 +52,6 @@ def test_what_enters_is_normalized_once_and_on_the_residual_stream():
     assert valid is here.valid and positions is here.positions
 
 
-def test_without_it_peri_is_sandwich():
-    peri, sandwich = make(Peri, embedding_norm=False), make(Sandwich)
-    assert set(peri.state_dict()) == set(sandwich.state_dict())
-    np.testing.assert_array_equal(run(peri)[0].numpy(), run(sandwich)[0].numpy())
-
-
 def test_the_size_of_the_embeddings_does_not_matter_to_peri_and_does_to_sandwich(make_model, make_batch):
     """2502.02732: what enters the residual stream is normalized, so that it is on the scale of what branches add."""
     batch = make_batch()

@@ -22,60 +22,6 @@ def rotated(x, positions, base=10000.0):
     return y
 
 
-@pytest.mark.parametrize("positions", [[[0, 1, 2]], [[7, 900, 100_000]], [[0, 1, 2], [5, 3, 1]]])
-@pytest.mark.parametrize("base", [10000.0, 50.0])
-@pytest.mark.parametrize("way", ["query", "key"])
-def test_formula(positions, base, way):
-    x = draw(2, 3, 3, 8)
-    y = getattr(Rotary(8, base), way)(paddle.to_tensor(x), paddle.to_tensor(positions)).numpy()
-    np.testing.assert_allclose(y, rotated(x, positions, base), atol=1e-9)
-
-
-def test_scores_depend_on_differences_only():
-    encoding, q, k = Rotary(8), paddle.to_tensor(draw(2, 3, 4, 8)), paddle.to_tensor(draw(2, 3, 5, 8, seed=1))
-
-    def scores(shift):
-        turned_q = encoding.query(q, paddle.arange(4).unsqueeze(0) + shift)
-        turned_k = encoding.key(k, paddle.arange(5).unsqueeze(0) + shift)
-        return paddle.matmul(turned_q, turned_k, transpose_y=True).numpy()
-
-    np.testing.assert_allclose(scores(37), scores(0), atol=1e-9)
-    plain = paddle.matmul(q, k, transpose_y=True).numpy()
-    np.testing.assert_allclose(
-        np.diagonal(scores(0), axis1=2, axis2=3), np.diagonal(plain, axis1=2, axis2=3), atol=1e-9
-    )
-    assert np.abs(scores(0) - plain).max() > 0.1
-
-
-def test_lengths_stay_and_position_zero_is_left_alone():
-    x = paddle.to_tensor(draw(1, 2, 6, 4))
-    y = Rotary(4).query(x, paddle.arange(6).unsqueeze(0)).numpy()
-    np.testing.assert_allclose(np.linalg.norm(y, axis=-1), np.linalg.norm(x.numpy(), axis=-1), rtol=1e-12)
-    np.testing.assert_array_equal(y[:, :, 0], x.numpy()[:, :, 0])
-
-
-def test_one_token_at_a_time_is_the_same():
-    x, encoding = paddle.to_tensor(draw(2, 3, 6, 4)), Rotary(4)
-    whole = encoding.key(x, paddle.arange(6).unsqueeze(0)).numpy()
-    pieces = [encoding.key(x[:, :, t : t + 1], paddle.to_tensor([[t]])).numpy() for t in range(6)]
-    np.testing.assert_allclose(np.concatenate(pieces, 2), whole, atol=1e-12)
-
-
-@pytest.mark.parametrize("positions", [[[0, 1, 5]], [[0, 1, 5], [2, 3, 4]]])
-def test_gradients(assert_gradients, positions):
-    x, encoding = paddle.to_tensor(draw(2, 2, 3, 4)), Rotary(4)
-    assert_gradients(lambda: encoding.query(x, paddle.to_tensor(positions)), x)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_dtype_stays(dtype):
-    x = draw(1, 2, 3, 4)
-    y = Rotary(4).query(paddle.to_tensor(x).astype(dtype), paddle.to_tensor([[0, 10, 5000]]))
-    assert str(y.dtype) == f"paddle.{dtype}"
-    tolerance = 1e-6 if dtype == "float32" else 0.05
-    np.testing.assert_allclose(y.astype("float64").numpy(), rotated(x, [[0, 10, 5000]]), atol=tolerance)
-
-
 @pytest.mark.parametrize(("head_dim", "fraction", "width"), [(8, 0.25, 2), (8, 0.5, 4), (80, 0.4, 32), (6, 1.0, 6)])
 def test_a_fraction_of_the_channels_turns_as_a_head_of_that_width(head_dim, fraction, width):
     x, positions = draw(2, 3, 4, head_dim), [[0, 3, 4, 900]]

@@ -1,11 +1,9 @@
-import math
-
 import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import LayerSite, Mask
-from paddle_tfm_plugins.position.t5 import T5, bucket
+from paddle_tfm.protocols import LayerSite
+from paddle_tfm_plugins.position.t5 import T5
 
 ENCODER = LayerSite("encoder", "self", 0, 2, 2)
 DECODER = LayerSite("decoder", "self", 0, 2, 2)
@@ -46,18 +44,6 @@ def test_directions_have_buckets_of_their_own_where_both_are_seen():
     np.testing.assert_array_equal(buckets_of(T5(2, DECODER), [0, 1, 5, 900]), 0)  # never seen: the bucket of itself
 
 
-@pytest.mark.parametrize("buckets, most", [(32, 128), (16, 128), (8, 20), (4, 3), (10, 64), (2, 9), (3, 9)])
-def test_formula(buckets, most):
-    exact, buckets_of_distances = buckets // 2, bucket(np.arange(3 * most), buckets, most)
-    for distance in range(3 * most):
-        if distance < exact:
-            expected = distance
-        else:  # a little more, so that a border is not missed by rounding
-            grown = math.log(distance / exact) / math.log(most / exact) * (buckets - exact)
-            expected = min(exact + math.floor(grown + 1e-9), buckets - 1)
-        assert buckets_of_distances[distance] == expected, distance
-
-
 @pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
 @pytest.mark.parametrize("most", [9, 40])
 def test_farther_is_never_a_lower_bucket_and_all_are_used(site, most):
@@ -65,41 +51,6 @@ def test_farther_is_never_a_lower_bucket_and_all_are_used(site, most):
     assert (np.diff(buckets) >= 0).all()
     assert sorted(set(buckets)) == list(range(8 if site.causal else 4))
     assert buckets[most - 1 :].tolist() == [buckets[-1]] * (2 * most + 1) or buckets[most] == buckets[-1]
-
-
-def test_each_head_has_its_column():
-    encoding = T5(3, ENCODER, buckets=8, max_distance=8)
-    bias = encoding.bias(row(4, 0), row(0, 1, 4, 5)).numpy()
-    table = encoding.table.numpy()
-    assert bias.shape == (1, 3, 2, 4)
-    np.testing.assert_array_equal(bias[0, :, 0], table[[3, 2, 0, 5]].T)  # distances −4, −3, 0, 1
-    np.testing.assert_array_equal(bias[0, :, 1], table[[0, 5, 7, 7]].T)  # distances 0, 1, 4, 5
-
-
-def test_positions_of_each_sentence():
-    encoding, q, k = T5(4, ENCODER), [[3], [10]], [[0, 3, 5], [9, 10, 20]]
-    bias = encoding.bias(paddle.to_tensor(q), paddle.to_tensor(k)).numpy()
-    for b in range(2):
-        alone = encoding.bias(paddle.to_tensor(q[b : b + 1]), paddle.to_tensor(k[b : b + 1])).numpy()
-        np.testing.assert_array_equal(bias[b : b + 1], alone)
-    np.testing.assert_array_equal(encoding.bias(row(103), row(100, 103, 105)).numpy()[0], bias[0])  # only differences
-
-
-def test_one_query_at_a_time_is_the_same():
-    encoding, positions = T5(2, DECODER), paddle.arange(40).unsqueeze(0)
-    whole = Mask(positions, positions, paddle.ones([1, 40], "bool"), True, encoding).dense().numpy()
-    for i in (0, 7, 39):
-        step = Mask(row(i), positions[:, : i + 1], paddle.ones([1, i + 1], "bool"), True, encoding).dense().numpy()
-        np.testing.assert_array_equal(step[0, :, 0], whole[0, :, i, : i + 1])
-
-
-@pytest.mark.parametrize("site", [ENCODER, DECODER], ids=str)
-def test_gradients(float64, assert_gradients, site):
-    encoding = T5(2, site, buckets=8, max_distance=6)
-    assert_gradients(lambda: encoding.bias(row(0, 3, 9), row(0, 1, 5, 9)), encoding.table)
-    own = paddle.to_tensor([[0, 3, 9], [2, 3, 4]])
-    encoding.table.clear_gradient()
-    assert_gradients(lambda: encoding.bias(own, own), encoding.table)
 
 
 def test_contract():

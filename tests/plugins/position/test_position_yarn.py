@@ -49,21 +49,6 @@ def test_the_trained_length_is_the_factors_part_of_the_longest():
     assert np.abs(own.frequency.numpy() - YaRN(64, 8192, 4.0).frequency.numpy()).max() > 1e-6
 
 
-def test_scores_depend_on_differences_only():
-    np.testing.assert_allclose(scores(YaRN(8, 64), shift=37), scores(YaRN(8, 64)), atol=1e-9)
-
-
-def test_gradients(assert_gradients):
-    x, encoding = draw(2, 2, 3, 4), YaRN(4, 64)
-    assert_gradients(lambda: encoding.query(x, paddle.to_tensor([[0, 1, 5]])), x)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_dtype_stays(dtype):
-    y = YaRN(4, 64).query(draw(1, 2, 3, 4).astype(dtype), paddle.to_tensor([[0, 10, 5000]]))
-    assert str(y.dtype) == f"paddle.{dtype}"
-
-
 def test_contract():
     assert YaRN(4, 64).uses() == {"rotate"} and not YaRN(4, 64).state_dict()
     for options, sentence in (

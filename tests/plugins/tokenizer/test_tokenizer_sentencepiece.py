@@ -1,7 +1,6 @@
 """sentencepiece: nothing is lost, sizes are exact, learning is quiet, bounded and the same each time."""
 
 import gzip
-import io
 import os
 import random
 import re
@@ -316,30 +315,6 @@ def test_a_file_that_cannot_be_loaded(fitted, tmp_path):
         (tmp_path / FILE).write_bytes(content)
         with pytest.raises(ValueError, match=r"sentencepiece\.model is damaged"):
             tokenizer.load(tmp_path)
-
-
-@pytest.mark.parametrize("rule", ["nmt_nfkc", "one character as many"])
-def test_a_model_that_rewrites_characters_is_refused(rule, tmp_path):
-    """None that is learned here does; of one character it could make more than the memory holds."""
-    rules, model = tmp_path / "rules.tsv", io.BytesIO()
-    rules.write_text(f"65\t{' '.join(['79'] * 9000)}\n")
-    how = {"normalization_rule_name": rule} if rule == "nmt_nfkc" else {"normalization_rule_tsv": str(rules)}
-    texts = iter(["a b c d e y"] * 50)
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=texts, model_writer=model, vocab_size=20, hard_vocab_limit=False, minloglevel=2, **how
-    )
-    (tmp_path / FILE).write_bytes(model.getvalue())
-    with pytest.raises(ValueError, match=r"sentencepiece\.model rewrites characters, and was not learned by this"):
-        SentencePiece().load(tmp_path)
-
-
-def test_a_table_behind_a_tag_that_is_too_long_is_seen(fitted, tmp_path):
-    """The library reads 32 bits of a tag: 2³² more is the same field to it."""
-    tokenizer, tag = fitted(), 26 | 1 << 32
-    long_tag = bytes([*(tag >> shift & 127 | 128 for shift in range(0, 28, 7)), tag >> 28])
-    (tmp_path / FILE).write_bytes(tokenizer._proto + long_tag + b"\x03\x12\x01x")
-    with pytest.raises(ValueError, match=r"sentencepiece\.model rewrites characters"):
-        SentencePiece().load(tmp_path)
 
 
 SPEC = "{name: sentencepiece, size: 500}"
