@@ -22,8 +22,8 @@ from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.trials import first_trials
 from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.registry import Registry
+from paddle_tfm.sweep.cells import OncePerTexts
 from paddle_tfm.sweep.first_step import first_step
-from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.train.fit import remarks as of_texts
 from paddle_tfm.train.fit import require_fit
 from paddle_tfm.units import metric_name
