@@ -36,7 +36,6 @@ def equalized(
     registry: Registry,
     folder: Path | None = None,
     workers: int = 1,
-    keep: bool = True,
 ) -> tuple[Recipe, list[str]]:
     """The recipe with its solutions, and a sentence for each that is new. Those in `folder` are kept as long as they
     are of these recipes, plugins and texts, so that a sweep that is resumed, and each of its cells, has the same; new
@@ -44,7 +43,6 @@ def equalized(
 
     Args:
         plans: of every variant as it is trained, sound. workers: how many runs will share this machine.
-        keep: whether those in `folder` are; a sweep that is begun takes nothing that lies there.
     Raises:
         RecipeError: a variant cannot get as much as the baseline.
         UserError: data cannot be read, or the folder cannot be written.
@@ -54,7 +52,7 @@ def equalized(
         return recipe, []
     solver, solutions, solved = _Solver(recipe, wanted, registry, workers), {}, set()
     origins = {(one, base): solver.origin(plans[one], plans[base]) for one, base in _pairs(recipe, plans)}
-    stored = _stored(folder, wanted) if keep else {}
+    stored = read(folder) if folder else {}
     for (variant, base), origin in origins.items():
         known = stored.get(variant)
         if known is None or known.origin != origin:
@@ -67,12 +65,6 @@ def equalized(
     if sentences and wanted.budget == "seconds":
         sentences.append(NOT_REPRODUCIBLE)
     return replace(recipe, solved={name: {each.setting: each.value} for name, each in solutions.items()}), sentences
-
-
-def _stored(folder: Path | None, wanted: Equal) -> dict[str, Solution]:
-    """The solutions in a folder for what is wanted."""
-    stored = read(folder) if folder else {}
-    return {name: each for name, each in stored.items() if (each.budget, each.setting) == wanted}
 
 
 def _pairs(recipe: Recipe, plans: Mapping[str, Plan]) -> Iterator[tuple[str, str]]:

@@ -123,8 +123,7 @@ class Sweep(Supervisor):
         """The plans of the runs that are wanted, once every variant gets as much as the baseline."""
         _fetch(plans)
         by_name = {plan.run.variant: plan for plan in reversed(plans)}
-        keep = self.resume or self.only is not None
-        self.recipe, sentences = equalized(self.recipe, by_name, self.registry, self.folder, self.workers, keep)
+        self.recipe, sentences = equalized(self.recipe, by_name, self.registry, self.folder, self.workers)
         for sentence in sentences:
             self.report(sentence)
         return check(self.recipe, self.registry, only=self._only())
