@@ -422,37 +422,12 @@ def test_the_settings_of_matplotlib_that_lie_here_are_not_read(make, sweep):
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
 
 
-def test_folders_of_a_run_that_are_links_are_not_written_to(sweep, call, tmp_path):
+def test_a_report_s_folder_that_is_a_link_is_not_written_to(sweep, call, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (sweep / "comparison").symlink_to(tmp_path / "elsewhere")
     status, said = call("report", sweep)
     assert status == 2 and f"{sweep / 'comparison'}: is a link" in said
-    run = sweep / "layer/seed-1"
-    (run / "results.json").unlink()
-    shutil.rmtree(run / "vdl")
-    (run / "vdl").symlink_to(tmp_path / "elsewhere")
-    status, said = call("run", "base", *SWEEP, "--workers", "1", "--out", sweep, "--resume")
-    assert status == 2 and f"{run / 'vdl'}: is a link" in said
     assert not list((tmp_path / "elsewhere").iterdir())
-
-
-@pytest.mark.parametrize("is_finished", [True, False], ids=["finished", "not finished"])
-@pytest.mark.parametrize(
-    "name", ["", "/seed-1", "/seed-1/codec/source", "/seed-1/checkpoints", "/seed-1/checkpoints/last"]
-)
-def test_no_link_is_followed_where_a_sweep_is_resumed(name, is_finished, sweep, call, tmp_path):
-    run, folder, elsewhere = sweep / "layer/seed-1", sweep / f"layer{name}", tmp_path / "elsewhere"
-    if not is_finished:
-        (run / "results.json").unlink()
-    folder.rename(elsewhere)
-    folder.symlink_to(elsewhere)
-    for precious in ("step-by-step", "thesis.partial"):
-        (elsewhere / precious).mkdir()
-    before = {path: path.read_bytes() for path in elsewhere.rglob("*") if path.is_file()}
-    status, said = call("run", "base", *SWEEP, "--workers", "1", "--out", sweep, "--resume")
-    assert status == 2 and f"{folder}: is a link" in said
-    assert {path: path.read_bytes() for path in elsewhere.rglob("*") if path.is_file()} == before
-    assert (elsewhere / "step-by-step").is_dir() and (elsewhere / "thesis.partial").is_dir()
 
 
 def test_no_export_is_written_through_a_link(sweep, call, tmp_path):

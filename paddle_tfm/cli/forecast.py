@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 MOST_SEEDS = 12  # that --budget chooses by itself: beyond, an interval hardly narrows
 
 
-def require_alone(dry_run: bool, budget: float | None, cell: str | None, executor: str | None, save) -> None:
-    """Raises UserError where an option contradicts another."""
-    option = "--dry-run" if dry_run else "--budget" if budget is not None else None
-    if option and cell:
-        raise UserError(f"{option} is about all runs of a recipe, and --cell about one: use one of the two")
-    if option and executor:
-        raise UserError(f"{option} measures this machine, and --executor trains elsewhere: use one of the two")
-    if dry_run and save:
-        raise UserError("--dry-run writes nothing; leave out --save (`paddle-tfm show` prints the recipe)")
-
-
 def probed(recipe: Recipe, registry: Registry, at_once: int) -> tuple[Recipe, list[Probe]]:
     """What a run of each variant costs, after everything that is wrong with the recipe was said; and the recipe, with
     what was solved for its variants (`equal`)."""

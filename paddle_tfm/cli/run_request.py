@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddle_tfm.cli.forecast import require_alone
 from paddle_tfm.cli.sweep_options import as_overrides, require_new
 from paddle_tfm.errors import UserError
 from paddle_tfm.runtime import physical_cores
@@ -56,7 +55,13 @@ class Request:
     def require_sound(self) -> None:
         """Raises UserError where options contradict each other, or the recipe cannot be saved."""
         require_new(self.save)
-        require_alone(self.dry_run, self.budget, self.cell, self.executor, self.save)
+        option = "--dry-run" if self.dry_run else "--budget" if self.budget is not None else None
+        if option and self.cell:
+            raise UserError(f"{option} is about all runs of a recipe, and --cell about one: use one of the two")
+        if option and self.executor:
+            raise UserError(f"{option} measures this machine, and --executor trains elsewhere: use one of the two")
+        if self.dry_run and self.save:
+            raise UserError("--dry-run writes nothing; leave out --save (`paddle-tfm show` prints the recipe)")
         if self.executor and self.cell:
             raise UserError("--cell trains one run, here; --executor distributes all of them: use one of the two")
         if self.of_sweep and self.out is not None and not self.out.is_dir():

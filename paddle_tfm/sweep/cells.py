@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, refuse_link, refuse_links, remove
+from paddle_tfm.files import PARTIAL, remove
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
+from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep import claim
@@ -32,6 +33,7 @@ from paddle_tfm.train.changes import (
 from paddle_tfm.train.forms import RESULTS, read_results
 from paddle_tfm.train.identity import identity, read_identity
 
+T = TypeVar("T")
 NAMED_SETTINGS = 5  # of those that changed, in one sentence
 
 
@@ -70,12 +72,6 @@ class Cell(protocols.Cell):
     def is_claimed(self) -> bool:  # type: ignore[override]
         """Whether a process trains it now."""
         return claim.is_claimed(self.folder)
-
-    def refuse_links(self) -> None:
-        """Raises UserError where its folder, one above it in its sweep, or one within it is a link."""
-        for above in list(self.folder.parents)[: self.name.count("/")]:
-            refuse_link(above)
-        refuse_links(self.folder)
 
     def require_whole(self) -> None:
         """Refuse a finished run of which a file is not as it was saved.
@@ -118,12 +114,9 @@ class Cell(protocols.Cell):
         not. Raises UserError: its identity cannot be read."""
         then = read_identity(self.folder)
         sentences = changes(then, identity(plan, then["data"] if data is None else data))
-        return "; ".join(self._settings_changed(plan) if each == RECIPE_CHANGED else each for each in sentences)
-
-    def _settings_changed(self, plan: Plan) -> str:
-        """That the recipe changed, and which of its settings."""
-        settings = self.other_settings(plan.run.data)
-        return f"{RECIPE_CHANGED}: {settings}" if settings else RECIPE_CHANGED
+        if RECIPE_CHANGED in sentences and (settings := self.other_settings(plan.run.data)):
+            sentences[sentences.index(RECIPE_CHANGED)] = f"{RECIPE_CHANGED}: {settings}"
+        return "; ".join(sentences)
 
     def other_code(self, plan: Plan) -> str:
         """Which components of its run, as it was begun, another plugin provides now, or another version of it, of those
@@ -175,3 +168,21 @@ def require_same_sweep(cells: Sequence[Cell], others: Iterable[Cell], registry: 
                     f"{', '.join(cell.name for cell in cells)} would be compared with runs of other {what}: in "
                     f"{other.folder} {differing}. Undo that, or use --out DIR for another place (in Python out=DIR)"
                 )
+
+
+class OncePerTexts(Generic[T]):
+    """plan → what `make` makes of its texts, once for all plans of the same texts, which cells share.
+
+    Args:
+        make: reads, or fetches, the texts of a plan's run.
+    """
+
+    def __init__(self, make: Callable[[Plan], T]):
+        self.make, self.known = make, dict[str, T]()
+
+    def __call__(self, plan: Plan) -> T:
+        """Raises: what `make` raises."""
+        key = texts_key(plan.run.data)
+        if key not in self.known:
+            self.known[key] = self.make(plan)
+        return self.known[key]

@@ -22,8 +22,8 @@ from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.trials import first_trials
 from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.registry import Registry
+from paddle_tfm.sweep.cells import OncePerTexts
 from paddle_tfm.sweep.first_step import first_step
-from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.train.fit import remarks as of_texts
 from paddle_tfm.train.fit import require_fit
 from paddle_tfm.units import metric_name
@@ -55,8 +55,9 @@ def check(
     for run in runs:
         if run.variant not in plans:
             plans[run.variant] = plan_run(run, registry)
-            problems += [*plans[run.variant].problems, *_refusals(plans[run.variant], step, matrices)]
-            problems += _heads(plans[run.variant]) if heads and not problems else []
+            plan = plans[run.variant]
+            problems += [*plan.problems, *plan.located(dict.fromkeys(_more_problems(plan, step, matrices)))]
+            problems += _heads(plan) if heads and not problems else []
     problems += fast.problems(recipe)
     if not problems:
         problems += _not_larger(recipe, plans, matrices)
@@ -125,13 +126,9 @@ def _not_larger(recipe: Recipe, plans: Mapping[str, Plan], matrices: Mapping[str
                 yield locate(Problem(f"ladder.sizes.{size}", sentence), recipe.origins)
 
 
-def _refusals(plan: Plan, step: bool | None, matrices: dict[str, int]) -> list[Problem]:
-    """What constructors refuse, with file and line, and what a step fails with if there is nothing else.
-    Components that have problems of their own are left out. `matrices` gets the variant's `matrix_parameters`."""
-    return plan.located(dict.fromkeys(_more_problems(plan, step, matrices)))
-
-
 def _more_problems(plan: Plan, step: bool | None, matrices: dict[str, int]) -> Iterator[Problem]:
+    """What constructors refuse, and what a step fails with if there is nothing else. Components that have problems of
+    their own are left out. `matrices` gets the variant's `matrix_parameters`."""
     model, problems = None, list(plan.problems)
     if plan.model is not None:
         try:

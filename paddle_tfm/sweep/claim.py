@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import json_text, naming, not_waiting, opened, refuse_links
+from paddle_tfm.files import json_text, naming
 from paddle_tfm.train.forms import Claim, read_form
 
 FILE = "claim.json"
@@ -70,7 +70,6 @@ def claimed(folder: Path) -> Iterator[Held]:
         UserError: who trains the run.
     """
     path = folder / FILE
-    refuse_links(folder)
     file = _locked(path)
     held = Held(path, file)
     since = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -103,13 +102,12 @@ def owner(folder: Path) -> Owner | None:
 
 def is_claimed(folder: Path) -> bool:
     """Whether a process trains the run in `folder` now."""
-    who = owner(folder)
-    return who is not None and who.holds is True
+    return _is_locked(folder / FILE) is True
 
 
 def _is_locked(path: Path) -> bool | None:
     try:
-        with opened(path) as file:
+        with path.open("rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -122,18 +120,13 @@ def _is_locked(path: Path) -> bool | None:
         return None
 
 
-def _itself(path: str, flags: int) -> int:
-    """An opener that follows no link, for somebody else's file would be emptied."""
-    return not_waiting(path, flags | os.O_NOFOLLOW)
-
-
 def _locked(path: Path) -> TextIO:
     """The file, empty, with our lock on it."""
     tries = 0
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            file = open(path, "a", encoding="utf-8", opener=_itself)  # noqa: SIM115
+            file = path.open("a", encoding="utf-8")
         except FileNotFoundError:
             continue  # its holder removed the empty folder between our two calls
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
@@ -22,9 +22,8 @@ from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.registry import Registry
-from paddle_tfm.sweep.nearest import Unreachable, nearest, nearest_sum
+from paddle_tfm.sweep.cells import OncePerTexts
 from paddle_tfm.sweep.probe import probes
-from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.train.run import Run, create
 from paddle_tfm.train.solutions import NOT_REPRODUCIBLE, Solution, read, write
 
@@ -37,7 +36,6 @@ def equalized(
     registry: Registry,
     folder: Path | None = None,
     workers: int = 1,
-    keep: bool = True,
 ) -> tuple[Recipe, list[str]]:
     """The recipe with its solutions, and a sentence for each that is new. Those in `folder` are kept as long as they
     are of these recipes, plugins and texts, so that a sweep that is resumed, and each of its cells, has the same; new
@@ -45,7 +43,6 @@ def equalized(
 
     Args:
         plans: of every variant as it is trained, sound. workers: how many runs will share this machine.
-        keep: whether those in `folder` are; a sweep that is begun takes nothing that lies there.
     Raises:
         RecipeError: a variant cannot get as much as the baseline.
         UserError: data cannot be read, or the folder cannot be written.
@@ -55,7 +52,7 @@ def equalized(
         return recipe, []
     solver, solutions, solved = _Solver(recipe, wanted, registry, workers), {}, set()
     origins = {(one, base): solver.origin(plans[one], plans[base]) for one, base in _pairs(recipe, plans)}
-    stored = _stored(folder, wanted) if keep else {}
+    stored = read(folder) if folder else {}
     for (variant, base), origin in origins.items():
         known = stored.get(variant)
         if known is None or known.origin != origin:
@@ -63,20 +60,11 @@ def equalized(
             solved.add(variant)
         solutions[variant] = known
     if folder and solved:
-        if keep:  # seconds that another cell measured meanwhile, and may train with already
-            meanwhile = {name: each for name, each in _stored(folder, wanted).items() if name in solutions}
-            solutions |= {name: each for name, each in meanwhile.items() if each.origin == solutions[name].origin}
         write(folder, solutions)
     sentences = [solutions[variant].sentence(variant) for variant in solutions if variant in solved]
     if sentences and wanted.budget == "seconds":
         sentences.append(NOT_REPRODUCIBLE)
     return replace(recipe, solved={name: {each.setting: each.value} for name, each in solutions.items()}), sentences
-
-
-def _stored(folder: Path | None, wanted: Equal) -> dict[str, Solution]:
-    """The solutions in a folder for what is wanted."""
-    stored = read(folder) if folder else {}
-    return {name: each for name, each in stored.items() if (each.budget, each.setting) == wanted}
 
 
 def _pairs(recipe: Recipe, plans: Mapping[str, Plan]) -> Iterator[tuple[str, str]]:
@@ -88,6 +76,66 @@ def _pairs(recipe: Recipe, plans: Mapping[str, Plan]) -> Iterator[tuple[str, str
         for name in names:
             if name != baseline and ladder.at(name, size) in plans:
                 yield ladder.at(name, size), ladder.at(baseline, size)
+
+
+class Unreachable(Exception):
+    """The quantity does not change with the number, or is not to be had within its bounds: `value` at `number` is as
+    near as it comes."""
+
+    def __init__(self, number: int, value: float):
+        self.number, self.value = number, value
+        super().__init__(f"{value:g} at {number}")
+
+
+def nearest(
+    quantity: Callable[[int], float], wanted: float, start: int, step: int = 1, most: int = 2**20
+) -> tuple[int, float]:
+    """The multiple of `step`, at least one and at most `most`, whose `quantity` is nearest to `wanted`, and what it is
+    there. A quantity that is a line is asked about five times: between two numbers that hold it, the next one asked is
+    where a line would have it, and half way where that was of little use.
+
+    Raises:
+        Unreachable: all numbers are on one side of it.
+    """
+    known: dict[int, float] = {}
+
+    def at(place: int) -> float:
+        if place not in known:
+            known[place] = quantity(place * step)
+        return known[place]
+
+    low = high = max(1, start // step)
+    last = most // step
+    while at(high) < wanted and high < last:
+        low, high = high, min(2 * high, last)
+        if at(high) <= at(low):
+            raise Unreachable(high * step, at(high))
+    while at(low) > wanted and low > 1:
+        low, high = max(1, low // 2), low
+        if at(low) >= at(high):
+            raise Unreachable(low * step, at(low))
+    if not at(low) <= wanted <= at(high):
+        place = min((low, high), key=lambda each: abs(at(each) - wanted))
+        raise Unreachable(place * step, at(place))
+    halve = False
+    while high - low > 1:
+        share = (wanted - at(low)) / ((at(high) - at(low)) or 1.0)
+        middle = (low + high) // 2 if halve else round(low + share * (high - low))
+        middle = min(max(middle, low + 1), high - 1)
+        width = high - low
+        low, high = (middle, high) if at(middle) <= wanted else (low, middle)
+        halve = not halve and high - low > width // 2
+    place = min((low, high), key=lambda each: abs(at(each) - wanted))
+    return place * step, at(place)
+
+
+def nearest_sum(parts: Iterator[int], wanted: float) -> tuple[int, int]:
+    """After how many of `parts`, one at least and each above 0, their sum is nearest to `wanted`, and what it is
+    there; of two that are equally near, the larger."""
+    number, before, after = 0, 0, 0
+    while after < wanted or not number:
+        number, before, after = number + 1, after, after + next(parts)
+    return (number, after) if number == 1 or after - wanted <= wanted - before else (number - 1, before)
 
 
 class _Solver:

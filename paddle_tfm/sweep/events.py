@@ -13,7 +13,6 @@ from paddle_tfm.train.about import read_about
 
 if TYPE_CHECKING:
     from paddle_tfm.recipe.plan import Plan
-    from paddle_tfm.train.run import Run
 
 
 @dataclass(frozen=True)
@@ -30,16 +29,8 @@ class Card:
     padding: float  # the share of it in training batches
 
     @classmethod
-    def of_run(cls, run: Run) -> Card:
-        """The facts about `run` as it stands."""
-        units = {name: metric.unit for name, metric in run.metrics().items()}
-        steps, best = run.settings.train.steps, run.settings.evaluate.best
-        padding = read_about(run.folder).get("padding", 0.0)
-        return cls(run.name, run.step, steps, run.parameters(), len(run.encoded["train"]), best, units, padding)
-
-    @classmethod
-    def of_folder(cls, folder: Path, plan: Plan, step: int) -> Card:
-        """The same of a run that another process trains, or trained, as its folder says."""
+    def of(cls, folder: Path, plan: Plan, step: int) -> Card:
+        """The facts about the run of a plan, whoever trains it, or trained it, as its folder says."""
         about, settings = read_about(folder), plan.settings
         units = {name: metric.build().unit for name, metric in plan.metrics().items()}
         examples = about.get("examples", {}).get("train", 0)
@@ -63,21 +54,16 @@ class Watcher:
 
     def __init__(self, on_event: Callable[[Event], None]):
         self.on_event = on_event
-        self.card: Card | None = None  # of the run under way; all but its step stays as it began
 
     @hookimpl
     def on_run_start(self, run) -> None:
-        self.card = Card.of_run(run)
-        self._emit("start", run, {})
+        self.card = Card.of(run.folder, run.plan, run.step)
+        self.on_event(Event("start", self.card))
 
     @hookimpl
     def on_evaluation_end(self, run, step, metrics) -> None:
-        self._emit("evaluation", run, metrics)
+        self.on_event(Event("evaluation", replace(self.card, step=run.step), metrics))
 
     @hookimpl
     def on_run_end(self, run, results) -> None:
-        self._emit("end", run, results)
-
-    def _emit(self, kind: str, run: Run, data: dict) -> None:
-        card = Card.of_run(run) if self.card is None else replace(self.card, step=run.step)
-        self.on_event(Event(kind, card, data))
+        self.on_event(Event("end", replace(self.card, step=run.step), results))

@@ -145,7 +145,7 @@ class FolderReader:
         return Overview(self.folder, sweeps, self.at_once)
 
     def _runs(self, place: Path) -> list[Standing]:
-        folders = [place / name for name in read_runs(place)] or list(_begun(place))
+        folders = [place / name for name in read_runs(place)] or ([place] if _is_run(place) else [])
         top = self.folder.resolve()
         return [self._reader(each, place).look() for each in folders if each.resolve().is_relative_to(top)]
 
@@ -186,14 +186,6 @@ def _places(folder: Path) -> Iterator[Path]:
             # Another's folder, or one that was removed just now, is no sweep to follow.
             with suppress(PermissionError, UserError):
                 yield from _places(folder / entry.name)
-
-
-def _begun(place: Path) -> Iterator[Path]:
-    """The runs of a sweep that did not record which it has."""
-    if _is_run(place):
-        yield place
-        return
-    yield from sorted(file.parent for file in place.glob("*/*/identity.json"))
 
 
 def _is_run(folder: Path) -> bool:

@@ -15,7 +15,7 @@ from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import Corpus, load_corpus
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
-from paddle_tfm.sweep.texts import OncePerTexts
+from paddle_tfm.sweep.cells import OncePerTexts
 from paddle_tfm.train.final_tests import conditions_of
 from paddle_tfm.train.run import Run, create
 from paddle_tfm.train.trainer import Trainer

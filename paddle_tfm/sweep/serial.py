@@ -10,10 +10,9 @@ from paddle_tfm.data.corpus import Corpus, load_corpus
 from paddle_tfm.protocols import Outcome
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
-from paddle_tfm.sweep.cells import Cell
+from paddle_tfm.sweep.cells import Cell, OncePerTexts
 from paddle_tfm.sweep.claim import Held, claimed
 from paddle_tfm.sweep.events import Card, Event, Watcher
-from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.train.fit import remarks
 from paddle_tfm.train.members import Ranks
 from paddle_tfm.train.run import create
@@ -77,7 +76,7 @@ class Serial:
         for sentence in cell.rounds_otherwise(plan, run.processes):
             self.report(f"{cell.name} is resumed, but {sentence}: its last bits may differ from one training in one go")
         if cell.is_finished:
-            self.on_event(Event("finished", Card.of_run(run)))
+            self.on_event(Event("finished", Card.of(cell.folder, plan, plan.settings.train.steps)))
             return
         trainer = Trainer(run, self.registry.plugins, self.stop, self.report, self.strict, self.others, held.require)
         trainer.train(resume=resume)

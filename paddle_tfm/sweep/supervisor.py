@@ -1,51 +1,49 @@
-"""A sweep as its executor sees it: what trains cells on this machine, and follows those that are trained elsewhere."""
+"""A sweep as its executor sees it: what trains cells on this machine, and follows those that other processes train, by
+what these write into the runs' folders."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from paddle_tfm import protocols
+from paddle_tfm.errors import UserError
+from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
-from paddle_tfm.sweep.events import Event
-from paddle_tfm.sweep.follow import Follower
+from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.serial import Serial
 from paddle_tfm.sweep.workers import Workers
+from paddle_tfm.train import about, checkpoint, manifest
+from paddle_tfm.train.forms import read_results
+from paddle_tfm.train.logs import NewRows, is_before
 from paddle_tfm.train.members import Ranks
 
 
-@dataclass
 class Supervisor(protocols.Supervisor):
-    """Has cells trained, by an executor or by itself.
-
-    Args: as for `Sweep`.
-    """
+    """What a sweep is to its executor: it has cells trained, here or elsewhere. Its attributes are those of `Sweep`."""
 
     registry: Registry
     resume: bool
     strict: bool
-    stop: Callable[[], bool]
-    report: Callable[[str], None]
     on_event: Callable[[Event], None]
-    workers: int
     plugin_files: Sequence[Path]
     device: str
-    others: Ranks | None = None
-    followers: dict[str, Follower] = field(default_factory=dict, init=False, repr=False)
+    executor: protocols.Executor | None
+    others: Ranks | None
+    followers: dict[str, Follower]  # of the cells that the executor was given, by their names
 
-    def outcomes(self, cells: Sequence[Cell], executor: protocols.Executor | None) -> Iterator[protocols.Outcome]:
-        """How each cell ended, as the executor says it; without one, by `train`."""
-        if executor is None:
-            return self.train(cells)
+    def outcomes(self, cells: Sequence[Cell]) -> Iterator[protocols.Outcome]:
+        """How each cell ended, as the executor says it, after all that its run has to show; without one, by `train`."""
+        self.followers = {}
+        if self.executor is None:
+            yield from self.train(cells)
+            return
         self.followers = {cell.name: Follower(cell, self.registry, self.on_event) for cell in cells}
-        return self._followed(executor.run(cells, self))
-
-    def _followed(self, outcomes: Iterator[protocols.Outcome]) -> Iterator[protocols.Outcome]:
-        """The outcomes, each after all that its run has to show."""
-        for outcome in outcomes:
+        for outcome in self.executor.run(cells, self):
             self.follow(outcome.cell)
             yield outcome
 
@@ -64,9 +62,47 @@ class Supervisor(protocols.Supervisor):
         ours = cast("list[Cell]", list(cells))
         for cell in ours:
             self.followers.pop(cell.name, None)  # its events come without
-        names = ("resume", "strict", "stop", "report", "on_event")
-        options = {name: getattr(self, name) for name in names}
+        options = self.resume, self.strict, self.stop, self.report, self.on_event
         workers = min(self.workers, len(ours))
         if workers > 1:
-            return Workers(workers=workers, plugin_files=self.plugin_files, device=self.device, **options).run(ours)
-        return Serial(registry=self.registry, others=self.others, **options).run(ours)
+            return Workers(workers, self.plugin_files, self.device, *options).run(ours)
+        return Serial(self.registry, *options, self.others).run(ours)
+
+
+class Follower:
+    """Turns a run's folder into the events of its training: at each look those that came since the last one. It must be
+    created before the training starts: what is there then is of an earlier one."""
+
+    def __init__(self, cell: Cell, registry: Registry, on_event: Callable[[Event], None]):
+        self.cell, self.registry, self.on_event = cell, registry, on_event
+        self.trainings = self._trainings()
+        self.resumed: dict[str, Any] | None = None  # the state in which the training starts, if it resumes
+        with suppress(UserError):  # none is whole: the process that resumes says so
+            if point := manifest.resume_point(cell.folder / "checkpoints"):
+                self.resumed = checkpoint.load_state(point, ("step", "evaluated"))
+        self.card: Card | None = None
+        self.new_rows = NewRows(cell.folder / "metrics.jsonl")
+        self.evaluated, self.has_ended = -1, False  # the step of the evaluation that was passed on last
+
+    def look(self) -> None:
+        """Pass on what happened since the last look."""
+        if self.has_ended or (self.card is None and self._trainings() == self.trainings):
+            return
+        is_finished = self.cell.is_finished  # before the log is read, whose last rows precede the results
+        if self.card is None:
+            step = self.resumed["step"] if self.resumed else 0
+            self.card = Card.of(self.cell.folder, plan_run(self.cell.spec, self.registry), step)
+            self.on_event(Event("start", self.card))
+        for row in self.new_rows():
+            if self.resumed is not None and is_before(row, self.resumed["step"], self.resumed["evaluated"]):
+                continue
+            self.card = replace(self.card, step=row["step"])
+            if "evaluation" in row and row["step"] > self.evaluated:  # a run that is tried again repeats some
+                self.evaluated = row["step"]
+                self.on_event(Event("evaluation", self.card, row["evaluation"]))
+        if is_finished:
+            self.has_ended = True
+            self.on_event(Event("end", self.card, read_results(self.cell.folder)))
+
+    def _trainings(self) -> int:
+        return len(about.read_about(self.cell.folder).get("trainings", []))

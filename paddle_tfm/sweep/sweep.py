@@ -16,13 +16,12 @@ from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
-from paddle_tfm.sweep.cells import Cell, require_same_sweep
+from paddle_tfm.sweep.added_seeds import Undecided, require_same_looks, stages
+from paddle_tfm.sweep.cells import Cell, OncePerTexts, require_same_sweep
 from paddle_tfm.sweep.check import check, remarks, trial_problems
 from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
-from paddle_tfm.sweep.stages import Undecided, require_same_looks, stages
 from paddle_tfm.sweep.supervisor import Supervisor
-from paddle_tfm.sweep.texts import OncePerTexts
 from paddle_tfm.sweep.tuning import Tuning
 from paddle_tfm.train.about import COMMAND_FILE, write_command
 from paddle_tfm.train.members import Ranks
@@ -34,7 +33,7 @@ class RunsFailed(UserError):
 
 
 @dataclass
-class Sweep:
+class Sweep(Supervisor):
     """The trainings of a recipe below one folder.
 
     Args:
@@ -67,6 +66,8 @@ class Sweep:
     others: Ranks | None = None
     undecided: Undecided = lambda cells: {cell.spec.variant for cell in cells}
     tuning: Tuning | None = field(default=None, init=False, repr=False)
+
+    # -------------------------------------------------------------------------------------------- what is to be trained
 
     def prepare(self) -> list[Cell]:
         """What must hold before anything is trained: a sound recipe, a free folder, data on this machine (they are
@@ -122,8 +123,7 @@ class Sweep:
         """The plans of the runs that are wanted, once every variant gets as much as the baseline."""
         _fetch(plans)
         by_name = {plan.run.variant: plan for plan in reversed(plans)}
-        keep = self.resume or self.only is not None
-        self.recipe, sentences = equalized(self.recipe, by_name, self.registry, self.folder, self.workers, keep)
+        self.recipe, sentences = equalized(self.recipe, by_name, self.registry, self.folder, self.workers)
         for sentence in sentences:
             self.report(sentence)
         return check(self.recipe, self.registry, only=self._only())
@@ -147,18 +147,21 @@ class Sweep:
         specs = [cell.spec for cell in self.tuning.all] if self.tuning else self.recipe.expand()[0]
         return (self._cell(spec) for spec in specs if spec.name not in names)
 
+    def _words(self) -> list[str]:
+        """What is asked for, without a place."""
+        return ["run", *self.recipe.arguments, *(f"--plugin={file}" for file in self.plugin_files)]
+
     def _is_sound(self, run: RunSpec) -> bool:
         return not trial_problems(run, self.registry)
 
     def _cell(self, run: RunSpec) -> Cell:
         name = run.name
-        options = [*self._plugin_options(), *self.cell_options, *(["--strict"] if self.strict else [])]
-        command = [*runtime.python(), "-m", "paddle_tfm", "run", *self.recipe.arguments, *options]
+        options = [*self.cell_options, *(["--strict"] if self.strict else [])]
+        command = [*runtime.python(), "-m", "paddle_tfm", *self._words(), *options]
         command += [f"--out={self.folder}", "--resume", "--of-sweep", f"--cell={name}"]
         return Cell(run, self.folder / name, command, runtime.users_environment())
 
-    def _plugin_options(self) -> list[str]:
-        return [f"--plugin={file}" for file in self.plugin_files]
+    # --------------------------------------------------------------------------------------------------- in which order
 
     def run(self, cells: Sequence[Cell] | None = None) -> list[Path]:
         """Train everything that is not trained yet; returns the runs' folders. `cells` are what `prepare` returned,
@@ -197,6 +200,18 @@ class Sweep:
 
         yield from stages(cells, None if self.only else self.recipe.seed_plan(), undecided, beside)
 
+    def _write_command(self, names: Sequence[str]) -> None:
+        """Write `command.json`; whoever trains one run of a sweep that is distributed leaves it as it is."""
+        if self.only is not None and (self.folder / COMMAND_FILE).exists():
+            return
+        names = self.tuning.names(names) if self.tuning else names
+        plan, smallest = self.recipe.seed_plan(), self.recipe.data.get("smallest_effect")
+        question = {"seeds": plan and plan.model_dump(exclude_defaults=True), "smallest_effect": smallest}
+        command = ["paddle-tfm", *self._words()]
+        write_command(self.folder, command, names, self.recipe.data.get("baseline"), question, self.recipe.varied())
+
+    # ---------------------------------------------------------------------------------------------------- who trains it
+
     def _train_all(self, cells: Sequence[Cell]) -> None:
         """Train those that are not trained yet. Raises: as `run`."""
         waiting = self.unfinished(cells)
@@ -218,25 +233,11 @@ class Sweep:
     def _trained_otherwise(self, cell: Cell) -> str:
         """How a run that was finished elsewhere differs from what was asked for, as where that machine has another
         recipe; "" if it does not."""
-        if self._trains_here or not (cell.is_begun and cell.is_finished):
+        is_ours = self.executor is None or self.executor.at_once is None  # trained by this process and its workers
+        if is_ours or not (cell.is_begun and cell.is_finished):
             return ""
         differing = cell.differences(plan_run(cell.spec, self.registry))
         return f"it was trained otherwise than asked for: {differing}" if differing else ""
-
-    @property
-    def _trains_here(self) -> bool:
-        """Whether runs are trained by this process and its workers: by an executor without `at_once`."""
-        return getattr(self.executor, "at_once", None) is None
-
-    def _write_command(self, names: Sequence[str]) -> None:
-        """Write `command.json`; whoever trains one run of a sweep that is distributed leaves it as it is."""
-        if self.only is not None and (self.folder / COMMAND_FILE).exists():
-            return
-        command = ["paddle-tfm", "run", *self.recipe.arguments, *self._plugin_options()]
-        names = self.tuning.names(names) if self.tuning else names
-        plan, smallest = self.recipe.seed_plan(), self.recipe.data.get("smallest_effect")
-        question = {"seeds": plan and plan.model_dump(exclude_defaults=True), "smallest_effect": smallest}
-        write_command(self.folder, command, names, self.recipe.data.get("baseline"), question, self.recipe.varied())
 
     def unfinished(self, cells: Iterable[Cell]) -> list[Cell]:
         """The cells that are to be trained. Of the others it is made sure that their texts are still the same, and that
@@ -248,7 +249,6 @@ class Sweep:
         fingerprint_of = OncePerTexts(lambda plan: load_corpus(plan).fingerprint)
         waiting = []
         for cell in cells:
-            cell.refuse_links()
             if not cell.is_finished:
                 waiting.append(cell)
                 continue
@@ -256,18 +256,12 @@ class Sweep:
             cell.require_unchanged(plan, fingerprint_of(plan))
             cell.require_whole()
             cell.tidy()
-            self.on_event(Event("finished", Card.of_folder(cell.folder, plan, plan.settings.train.steps)))
+            self.on_event(Event("finished", Card.of(cell.folder, plan, plan.settings.train.steps)))
         return waiting
-
-    def outcomes(self, cells: Sequence[Cell]) -> Iterator[protocols.Outcome]:
-        """How each cell ended, as the executor says it."""
-        names = ("registry", "resume", "strict", "stop", "report", "on_event", "workers", "plugin_files", "device")
-        return Supervisor(**{name: getattr(self, name) for name in names}, others=self.others).outcomes(
-            cells, self.executor
-        )
 
 
 def _fetch(plans: Sequence[Plan]) -> None:
+    """Fetch the data of all runs, once for runs that share them."""
     fetched = OncePerTexts(datasets.fetch_all)
     for plan in plans:
         fetched(plan)

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,21 +33,9 @@ if TYPE_CHECKING:  # a spawned worker imports this module before Paddle is set u
 
     from paddle_tfm.sweep.cells import Cell
     from paddle_tfm.sweep.events import Event
-    from paddle_tfm.sweep.serial import Serial
 
 POLL_SECONDS = 0.1  # between two looks at what the user wants
 JOIN_SECONDS = 60
-
-
-@dataclass(frozen=True)
-class WorkerSettings:
-    """What a worker needs beside its cells."""
-
-    resume: bool
-    strict: bool
-    plugin_files: Sequence[Path]
-    device: str
-    parent: int
 
 
 @dataclass
@@ -132,12 +121,11 @@ class Workers:
         # A fork has Paddle loaded: the first step comes two seconds sooner.
         forks = processes.can_fork()
         context = multiprocessing.get_context("fork" if forks else "spawn")
-        settings = WorkerSettings(self.resume, self.strict, tuple(self.plugin_files), self.device, os.getpid())
         ours, theirs = context.Pipe()
         # A fork has our ends of all pipes, and must close them: else no pipe ends with this process.
         inherited = [ours, *(each.pipe for each in self.pool)] if forks else []
-        arguments = settings, theirs, inherited
-        process = context.Process(target=_work, args=arguments, daemon=True)  # type: ignore[attr-defined]
+        options = tuple(self.plugin_files), self.device, self.resume, self.strict
+        process = context.Process(target=_work, args=(theirs, inherited, os.getpid(), *options), daemon=True)  # type: ignore[attr-defined]
         with processes.signals_wait(), nullcontext() if forks else variable("PYTHONSAFEPATH", "1"):  # as runtime.python
             process.start()
         theirs.close()  # so that the worker alone has it, and its death ends the pipe
@@ -179,7 +167,15 @@ class Workers:
         worker.process.join(JOIN_SECONDS)
 
 
-def _work(settings: WorkerSettings, pipe: Connection, inherited: Sequence[Connection]) -> None:
+def _work(
+    pipe: Connection,
+    inherited: Sequence[Connection],
+    parent: int,
+    plugin_files: Sequence[Path],
+    device: str,
+    resume: bool,
+    strict: bool,
+) -> None:
     """The life of a worker: cells, until there are none."""
     for each in inherited:
         each.close()
@@ -198,17 +194,21 @@ def _work(settings: WorkerSettings, pipe: Connection, inherited: Sequence[Connec
             pipe.send((kind, content))
 
     try:
-        load_paddle().set_device(settings.device)
+        load_paddle().set_device(device)
         from paddle_tfm import processes
+        from paddle_tfm.plugins import create_plugins
+        from paddle_tfm.registry import Registry
+        from paddle_tfm.sweep.serial import Serial
         from paddle_tfm.train.trainer import Interrupted
 
         processes.set_threads(runtime.threads())
         try:
             # While a cell is trained, the pipe brings nothing but None, or its end. An orphan saves and ends.
             def stop() -> bool:
-                return pipe.poll() or os.getppid() != settings.parent
+                return pipe.poll() or os.getppid() != parent
 
-            for outcome in _serial(settings, stop, tell).run(cells()):
+            registry, report = Registry(create_plugins(plugin_files)), partial(tell, "report")
+            for outcome in Serial(registry, resume, strict, stop, report, partial(tell, "event")).run(cells()):
                 tell("finished", outcome.cell.name)
         except Interrupted as interrupted:
             tell("interrupted", str(interrupted))
@@ -223,19 +223,3 @@ def _work(settings: WorkerSettings, pipe: Connection, inherited: Sequence[Connec
         from paddle_tfm.plugin_errors import of_plugin
 
         tell("failed", of_plugin(error) or RuntimeError(f"in a worker process:\n{traceback.format_exc()}"))
-
-
-def _serial(settings: WorkerSettings, stop: Callable[[], bool], tell: Callable[[str, object], None]) -> Serial:
-    """What trains a worker's cells, and reports to the parent."""
-    from paddle_tfm.plugins import create_plugins
-    from paddle_tfm.registry import Registry
-    from paddle_tfm.sweep.serial import Serial
-
-    return Serial(
-        Registry(create_plugins(settings.plugin_files)),
-        settings.resume,
-        settings.strict,
-        stop=stop,
-        report=lambda text: tell("report", text),
-        on_event=lambda event: tell("event", event),
-    )

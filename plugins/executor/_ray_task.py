@@ -3,11 +3,9 @@
 Only the standard library, for Ray brings these functions to a worker that may know nothing of paddle_tfm.
 """
 
-import math
 import os
 import platform
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,16 +14,14 @@ from contextlib import suppress
 
 POLL_SECONDS = 0.2
 LAST_LINES = 12  # of the output of a run
-# Before the run's program takes its place, the process asks to be killed with its parent, a worker of Ray, and goes to
-# its cores. 1 is PR_SET_PDEATHSIG, 9 SIGKILL.
+# Before the run's program takes its place, the process asks to be killed with its parent, a worker of Ray. 1 is
+# PR_SET_PDEATHSIG, 9 SIGKILL.
 PROGRAM = """
 import ctypes, os, sys
-parent, cores, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+parent, command = int(sys.argv[1]), sys.argv[2:]
 ctypes.CDLL(None).prctl(1, 9)
 if os.getppid() != parent:
     sys.exit("the worker of Ray is gone")
-if cores:
-    os.sched_setaffinity(0, map(int, cores.split(",")))
 try:
     os.execvp(command[0], command)
 except OSError as error:
@@ -33,14 +29,13 @@ except OSError as error:
 """
 
 
-def train(command, environment, folder, sweep, num_cpus, num_gpus, pin):
+def train(command, environment, folder, sweep, num_cpus, num_gpus):
     """Run a command in a folder to its end, and return (its exit status, its last lines, the name of this node).
 
     `ray.cancel` asks it to stop, by SIGTERM. Whatever ends the worker ends it too.
 
     Args:
         command, environment: of a cell. sweep: the folder of its sweep. num_cpus, num_gpus: what Ray set aside for it.
-        pin: whether it gets cores for itself.
     Raises:
         NotADirectoryError: this node has no such folder, or does not see that of the sweep.
     """
@@ -53,10 +48,9 @@ def train(command, environment, folder, sweep, num_cpus, num_gpus, pin):
     stops = []
     # `ray.cancel` sends itself an interrupt, which nobody would see where SIGINT is ignored, as under `nohup … &`.
     before = signal.signal(signal.SIGINT, lambda number, frame: stops.append(number))
-    cores = own_cores(math.ceil(num_cpus)) if pin else {}
     try:
         with tempfile.TemporaryFile() as output:
-            program = [sys.executable, "-ISc", PROGRAM, str(os.getpid()), ",".join(map(str, cores)), *command]
+            program = [sys.executable, "-ISc", PROGRAM, str(os.getpid()), *command]
             process = subprocess.Popen(
                 program, env=variables, cwd=folder, stdout=output, stderr=output, start_new_session=True
             )
@@ -69,8 +63,6 @@ def train(command, environment, folder, sweep, num_cpus, num_gpus, pin):
             output.seek(0)
             lines = output.read().decode("utf-8", errors="replace").splitlines()[-LAST_LINES:]
     finally:
-        for lock in cores.values():
-            lock.close()
         signal.signal(signal.SIGINT, before)
     return process.returncode, lines, platform.node()
 
@@ -82,22 +74,3 @@ def wait(process, stops):
             stops.clear()
             process.send_signal(signal.SIGTERM)
         time.sleep(POLL_SECONDS)
-
-
-def own_cores(number):
-    """Core → a lock on it, for as many of this node's cores as nobody else has; {} if fewer are left. A lock is a name
-    that one socket can have: the system frees it when its holder dies, and it is no file."""
-    cores = {}
-    for core in sorted(os.sched_getaffinity(0)):
-        lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            lock.bind(f"\0paddle-tfm-core-{core}")
-        except OSError:
-            lock.close()
-            continue
-        cores[core] = lock
-        if len(cores) == number:
-            return cores
-    for lock in cores.values():
-        lock.close()
-    return {}

@@ -39,7 +39,6 @@ class Ray(Executor):
         at_once: how many runs at the same time; 0: as many as the cluster has room for.
         address: of the cluster, HOST:PORT; without it RAY_ADDRESS, or the cluster on this machine: one is started if
             there is none.
-        pin: whether each run is kept on cores of its own. Only where nothing else computes on the nodes.
 
     Raises:
         ValueError: `num_cpus` is not positive; `num_gpus`, `retries` or `at_once` is negative.
@@ -52,12 +51,11 @@ class Ray(Executor):
         retries: int = 2,
         at_once: int = 0,
         address: str | None = None,
-        pin: bool = False,
     ):
         positive(num_cpus=num_cpus)
         not_negative(num_gpus=num_gpus, retries=retries, at_once=at_once)
         self.num_cpus, self.num_gpus, self.retries, self.at_once = num_cpus, num_gpus, retries, at_once
-        self.address, self.pin = address, pin
+        self.address = address
 
     def run(self, cells: Sequence[Cell], supervisor: Supervisor) -> Iterator[Outcome]:
         with connected(self.address) as ray:
@@ -124,10 +122,10 @@ class _Tasks:
         free = (job for job in self.waiting if job.is_free())
         for job in [job for job, _ in zip(free, range(most - len(self.jobs)))]:
             self.waiting.remove(job)
-            cell, needs = job.cell, (*self.needs.values(), self.executor.pin)
+            cell = job.cell
             sweep = cell.folder.absolute().parents[cell.name.count("/")]
             named, places = self.task.options(name=cell.name), (str(Path.cwd()), str(sweep))
-            job.task = named.remote(list(cell.command), dict(cell.environment), *places, *needs)
+            job.task = named.remote(list(cell.command), dict(cell.environment), *places, *self.needs.values())
             self.jobs.append(job)
 
     def _stop(self) -> None:

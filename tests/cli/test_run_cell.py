@@ -132,12 +132,3 @@ def test_a_run_that_another_process_trains_is_left_to_it(tmp_path):
         done = call(*RECIPE, "--out", "out", "--cell", "pre/seed-1")
     assert done.status == 2
     assert done.err.startswith("Error: out/pre/seed-1 is being trained by process ")
-
-
-def test_local_is_what_happens_without_an_executor(tmp_path):
-    one = call(*RECIPE, "--out", "one")
-    other = call(*RECIPE, "--out", "other", "--executor", "local")
-    assert (one.status, other.status) == (0, 0), other.err
-    assert one.err.replace("one/", "other/") == other.err
-    for file in sorted((tmp_path / "one").rglob("metrics.jsonl")):
-        assert file.read_bytes() == (tmp_path / "other" / file.relative_to(tmp_path / "one")).read_bytes()

@@ -16,8 +16,8 @@ from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.statistics import Looks, OpenEnded, at_look
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.sweep.added_seeds import stages
 from paddle_tfm.sweep.cells import Cell
-from paddle_tfm.sweep.stages import stages
 
 PLAN = SeedPlan(at_most=8, looks=[3, 5, 8])
 NOISE = np.random.default_rng(5).normal(0, 0.01, 8)

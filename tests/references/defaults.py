@@ -472,7 +472,6 @@ EXECUTOR = {
         at_once=0,
         address=None,
         folder=None,
-        pin=False,
     ),
 }
 

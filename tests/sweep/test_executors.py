@@ -2,10 +2,8 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from recipe_text import TINY_MODEL
@@ -99,28 +97,6 @@ def test_a_run_that_fails_costs_itself_only_and_is_trained_on_resume(tmp_path):
     assert "first/seed-1 is finished already" in err and "last/seed-1 is finished already" in err
     trainings = [json.loads(file.read_text())["trainings"] for file in (tmp_path / "out").rglob("about.json")]
     assert [len(each) for each in trainings] == [1, 1, 1]
-
-
-def test_ctrl_c_saves_the_runs_under_way_and_resume_continues_them(tmp_path):
-    out = tmp_path / "out"
-    arguments = [TASK, VARIANTS, COMMAND, "evaluate.every=20", "--out", out]
-    process = start(*arguments, "train.steps=100000")
-    end = time.monotonic() + 120
-    while len(list(out.glob("*/*/checkpoints/last/state.json"))) < 2 and time.monotonic() < end:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert (
-        "post/seed-1, pre/seed-1 are saved. Continue with: paddle-tfm run base" in err
-        and err.rstrip()[-8:] == "--resume"
-    )
-    assert "failed" not in err
-    for name in ("pre", "post"):
-        rows = (out / name / "seed-1/metrics.jsonl").read_text().splitlines()
-        state = json.loads((out / name / "seed-1/checkpoints/last/state.json").read_text())
-        assert state["step"] == json.loads(rows[-1])["step"]
-        assert not (out / name / "seed-1/claim.json").exists()
 
 
 # What docs/cluster.md shows with ssh and rsync: the folder goes to a machine that does not share it, and comes back.

@@ -1,7 +1,6 @@
 """Runs side by side in processes: the same numbers, plugins that survive the trip, and ends that leave nothing
 behind."""
 
-import itertools
 import json
 import os
 import signal
@@ -166,20 +165,6 @@ def test_a_killed_worker_costs_its_run_only_and_another_takes_its_place(tmp_path
     assert code == 0 and err.count("is finished already") == 3, err
     code, _, err = run(*arguments[:-1], tmp_path / "whole")
     assert code == 0 and logs(out) == logs(tmp_path / "whole") and len(logs(out)) == 4, err
-
-
-def sockets(pid):
-    """The sockets that a process has open."""
-    targets = (str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir())
-    return {target for target in targets if target.startswith("socket:")}
-
-
-def test_no_process_has_an_end_of_anothers_pipe(long_run):
-    """Else the end of one is not seen: a worker would wait for ever, or its parent would."""
-    processes = [long_run.pid, *(int(folder.name) for folder in children(long_run.pid))]
-    open_in = [sockets(pid) for pid in processes]
-    assert len(open_in) == 3 and all(open_in)
-    assert not any(one & other for one, other in itertools.combinations(open_in, 2))
 
 
 def test_orphans_end(long_run):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from paddle_tfm.sweep.nearest import Unreachable, nearest, nearest_sum
+from paddle_tfm.sweep.equal import Unreachable, nearest, nearest_sum
 
 
 @pytest.mark.parametrize("trial", range(100))

@@ -133,7 +133,7 @@ def test_what_a_folder_holds(tmp_path):
             [],
             ["pre/seed-1", "post/seed-1", "post/seed-2"],
         )
-    begin(tmp_path / "old/pre/seed-3")  # of a time when sweeps did not list their runs
+    begin(tmp_path / "alone/pre/seed-3")
 
     def names(folder):
         return [run.name for run in FolderReader(folder).look().runs]
@@ -147,7 +147,7 @@ def test_what_a_folder_holds(tmp_path):
     ]
     assert names(tmp_path / "one/post") == below[1:]  # nothing of it has begun
     assert names(tmp_path / "one/post/seed-2") == below[2:]
-    assert names(tmp_path / "old/pre/seed-3") == ["pre/seed-3"]
+    assert names(tmp_path / "alone/pre/seed-3") == ["pre/seed-3"]
     (tmp_path / "empty").mkdir()
     assert names(tmp_path / "empty") == []
     with pytest.raises(UserError, match="nowhere: there is no such folder"):

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from paddle_tfm.sweep.texts import OncePerTexts
+from paddle_tfm.sweep.cells import OncePerTexts
 
 
 def plan(name, **data):

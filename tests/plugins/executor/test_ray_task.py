@@ -1,4 +1,4 @@
-"""What the executor `ray` does on a node, without Ray: the process of a run, its variables, its cores and its end."""
+"""What the executor `ray` does on a node, without Ray: the process of a run, its variables and its end."""
 
 import os
 import signal
@@ -18,8 +18,8 @@ from paddle_tfm_plugins.executor import _ray_cluster, _ray_task
 ENVIRONMENT = {"PATH": os.environ["PATH"], "MINE": "1"}
 
 
-def train(command, folder, num_cpus=1, num_gpus=0, pin=False, environment=ENVIRONMENT):
-    return _ray_task.train(command, environment, str(folder), str(folder), num_cpus, num_gpus, pin)
+def train(command, folder, num_cpus=1, num_gpus=0, environment=ENVIRONMENT):
+    return _ray_task.train(command, environment, str(folder), str(folder), num_cpus, num_gpus)
 
 
 def test_a_run_gets_its_folder_and_its_variables_and_no_others(tmp_path, monkeypatch):
@@ -42,7 +42,7 @@ def test_how_it_ends_is_told_with_its_last_lines(tmp_path):
     assert (status, lines) == (1, ["/no/python cannot be started on this node: No such file or directory"])
     for folder, sweep in ((tmp_path / "gone", tmp_path), (tmp_path, tmp_path / "gone")):
         with pytest.raises(NotADirectoryError, match="/gone is not there on "):
-            _ray_task.train(["true"], ENVIRONMENT, str(folder), str(sweep), 1, 0, False)
+            _ray_task.train(["true"], ENVIRONMENT, str(folder), str(sweep), 1, 0)
 
 
 def test_a_request_to_stop_is_passed_on_and_waited_for(tmp_path):
@@ -61,7 +61,7 @@ def test_a_request_to_stop_is_passed_on_and_waited_for(tmp_path):
 def test_with_the_worker_the_run_is_gone(tmp_path):
     program = f"import sys; sys.path.insert(0, {str(Path(_ray_task.__file__).parent)!r})\nimport _ray_task\n"
     program += f"_ray_task.train(['sh', '-c', 'echo $$ > pid; sleep 60'], {ENVIRONMENT!r}, "
-    program += f"{str(tmp_path)!r}, {str(tmp_path)!r}, 1, 0, False)"
+    program += f"{str(tmp_path)!r}, {str(tmp_path)!r}, 1, 0)"
     worker = subprocess.Popen([sys.executable, "-c", program])
     while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()):
         time.sleep(0.05)
@@ -74,21 +74,6 @@ def test_with_the_worker_the_run_is_gone(tmp_path):
             return
         time.sleep(0.1)
     raise AssertionError("the run goes on")
-
-
-def test_a_core_is_kept_for_one_run_as_long_as_it_lasts(tmp_path):
-    cores = os.sched_getaffinity(0)
-    first = _ray_task.own_cores(1)
-    assert len(first) == 1 and set(first) <= cores
-    second = _ray_task.own_cores(len(cores) - 1)
-    assert set(second) == cores - set(first)
-    assert _ray_task.own_cores(1) == {}
-    for lock in (*first.values(), *second.values()):
-        lock.close()
-    show = [sys.executable, "-c", "import os; print(os.sched_getaffinity(0))"]
-    assert train(show, tmp_path, pin=True)[1] == [str({min(cores)})]
-    assert train(show, tmp_path, num_cpus=len(cores) + 1, pin=True)[1] == [str(cores)]
-    assert os.sched_getaffinity(0) == cores
 
 
 def node(cpus, gpus=None, alive=True):

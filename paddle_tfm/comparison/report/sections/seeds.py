@@ -41,8 +41,8 @@ class Decision:
 def decisions(comparison: Comparison) -> list[Decision]:
     """Look by look, and the variants in the order of the table; empty where seeds were listed.
 
-    A look sees what the sweep saw then (`sweep.stages`): the seeds up to it, of each variant that was open. Of looks
-    after every seed come the first and those after which a variant got no more.
+    A look sees what the sweep saw then (`sweep.added_seeds`): the seeds up to it, of each variant that was open. Of
+    looks after every seed come the first and those after which a variant got no more.
     """
     plan = comparison.question.plan
     return [] if plan is None else list(_decisions(comparison, plan))

@@ -7,8 +7,8 @@ import pytest
 
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.sweep.added_seeds import stages
 from paddle_tfm.sweep.cells import Cell
-from paddle_tfm.sweep.stages import stages
 
 PLAN = SeedPlan(at_most=8, looks=[3, 5, 8])
 CELLS = [Cell(RunSpec("r", variant, seed, {}), Path(f"{variant}{seed}")) for seed in range(1, 9) for variant in "abc"]
