@@ -82,8 +82,8 @@ def command(recipe: str, overrides, no_step, resume, cell, without_data, as_json
       paddle-tfm check runs/mine --plugin my_norm.py --json
     """
     use = RUN if _is_folder(recipe) else RESUME if resume else RECIPE
-    given = {"--no-step": no_step, "--cell": cell, "--without-data": without_data, "--json": as_json}
-    _require_sound(use, recipe, overrides, resume, {**given, "--device": device})
+    options = {"--no-step": no_step, "--cell": cell, "--without-data": without_data, "--json": as_json}
+    _require_sound(use, recipe, overrides, resume, {**options, "--device": device})
     registry = create_registry(plugins)
     if use == RUN:
         from paddle_tfm.cli.check_run import check_runs
@@ -106,7 +106,7 @@ def _is_folder(name: str) -> bool:
     return name not in shipped() and Path(name).is_dir()
 
 
-def _require_sound(use: str, name: str, overrides: Sequence[str], resume: bool, given: Mapping[str, object]) -> None:
+def _require_sound(use: str, name: str, overrides: Sequence[str], resume: bool, options: Mapping[str, object]) -> None:
     """Raises UserError where a word or an option belongs to another use, or two recipes or folders are named."""
     from paddle_tfm.recipe.reading import shipped
 
@@ -121,7 +121,7 @@ def _require_sound(use: str, name: str, overrides: Sequence[str], resume: bool, 
     if use == RUN and overrides:
         raise UserError(f"{overrides[0]}: is for a recipe, but {name} is a folder of what is trained already")
     for option, uses in USES.items():
-        if given[option] and use not in uses:
+        if options[option] and use not in uses:
             belongs = " and ".join(f"`check {each}`" for each in uses)
             raise UserError(f"{option} belongs to {belongs}, and says nothing of `check {use}`")
 

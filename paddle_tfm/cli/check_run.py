@@ -80,30 +80,30 @@ def _check(run: Path, registry: Registry, with_data: bool, report: Report | None
     from paddle_tfm.train.check import findings
     from paddle_tfm.train.divergence import FOLDER
 
-    found: list[dict[str, str]] = []
+    rows: list[dict[str, str]] = []
 
     def add(mark: str, subject: str, sentence: str) -> None:
-        found.append({"mark": mark, "subject": subject, "sentence": sentence})
+        rows.append({"mark": mark, "subject": subject, "sentence": sentence})
         if report is not None:
             report.add(mark, subject, sentence)
 
     for finding in findings(run, registry, with_data):
         add(*finding)
     again = None
-    if any(finding["mark"] != "bad" and finding["subject"] == FOLDER for finding in found):
+    if any(finding["mark"] != "bad" and finding["subject"] == FOLDER for finding in rows):
         try:
             again = _step_again(run, registry)
             add("note", "divergence", again.sentence)
         except UserError as error:  # such as a plugin that is not loaded
             add("bad", "divergence", str(error))
     if again is None:
-        return {"run": str(run), "findings": found, "diverged": None}
+        return {"run": str(run), "findings": rows, "diverged": None}
     if report is not None:
         print_table(_table(again.before_the_first_wrong()), "in --json")
         for text in again.texts:
             console().print(Text(text), soft_wrap=True)
     diverged = {"layers": _table(again.layers).records(), "texts": again.texts}
-    return {"run": str(run), "findings": found, "diverged": diverged}
+    return {"run": str(run), "findings": rows, "diverged": diverged}
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,11 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
     texts, by a metric of the same signature; what else there is, is named with the reason. So is what differs between
     them beyond their recipes' variants, or beyond a single setting.
 
+    Of two runs, or two variants, it begins with all in which they differ: settings with the defaults of components, who
+    provides these in which version, texts, Paddle's build and the machine, and whether that can change the last bits of
+    numbers; and what a difference of their scores may be owed to beside the variant: parameters, operations, tokens,
+    time and memory of training, time of decoding. Of more variants the page and --json say it (sections: gaps, costs).
+
     A narrow terminal shows the columns that matter most; the report has all. --json prints what comparison.json holds,
     --csv a line a variant.
 
@@ -46,10 +51,13 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
     Examples:
       paddle-tfm compare runs/quickstart
       paddle-tfm compare runs/reverse runs/rms --metric token_error_rate --out runs/both
+      paddle-tfm compare runs/quickstart/pre/seed-1 runs/quickstart/post/seed-1
       paddle-tfm compare runs/a/default/seed-1 runs/b/default/seed-1 --bootstrap --metric bleu
     """
     from paddle_tfm.errors import UserError
 
+    for folder in folders:
+        _require_finished(folder)
     if bootstrap:
         if len(folders) != 2 or baseline:
             raise UserError("--bootstrap takes two runs, RUN_A RUN_B, and no --baseline: that is the first")
@@ -67,6 +75,24 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
             f"nothing can be compared: {reasons(comparison.obstacles)}; `paddle-tfm report` shows each alone"
         )
     present(comparison, console(), create_registry(plugins), folders, form)
+
+
+def _require_finished(folder: Path) -> None:
+    """Raises UserError where it is no folder, such as a recipe, or the folder of a run that has not ended."""
+    from paddle_tfm.errors import UserError
+    from paddle_tfm.recipe.reading import shipped
+    from paddle_tfm.train.forms import IDENTITY, RESULTS
+    from paddle_tfm.units import in_shell
+
+    if not folder.is_dir():
+        is_recipe = folder.is_file() or str(folder) in shipped()
+        what = "is a recipe, whose variants `paddle-tfm run` trains and compares" if is_recipe else "no such folder"
+        raise UserError(f"{folder}: {what}; `compare` takes the folders of finished runs, which `ls runs` shows")
+    if (folder / IDENTITY).exists() and not (folder / RESULTS).exists():
+        raise UserError(
+            f"{folder}: half a run: it has no {RESULTS}; `paddle-tfm check {in_shell(folder)}` says where --resume "
+            "continues it"
+        )
 
 
 def comparison_of(folders, out: Path | None = None, metric: str | None = None, baseline: str | None = None):
@@ -176,8 +202,10 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
 
     from paddle_tfm.cli.tables import emit, print_table
     from paddle_tfm.comparison.columns import table
+    from paddle_tfm.comparison.gaps import confounds
     from paddle_tfm.comparison.report.report import Report
     from paddle_tfm.comparison.report.samples import samples
+    from paddle_tfm.comparison.report.sections.gaps import gaps_of_two
     from paddle_tfm.comparison.verdict import verdict
     from paddle_tfm.units import in_shell, metric_name
 
@@ -190,7 +218,17 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
     if form is not None:
         emit(table(comparison), form, report.data())
         return
-    print_table(table(comparison), *(["in the report"] if paths else []))
+    elsewhere = ["in the report"] if paths else []
+    if len(report.facts.groups) == 2:
+        differing = gaps_of_two(report.facts)
+        if differing.rows:
+            print_table(differing, *elsewhere)
+        else:
+            printer.print(Text(f"{differing.title}: nothing"), soft_wrap=True)
+        for cost in confounds(*report.facts.sides()):
+            printer.print(Text(cost.sentence, style="yellow"), soft_wrap=True)
+        printer.print()
+    print_table(table(comparison), *elsewhere)
     for metric, signature in comparison.signatures.items():
         printer.print(f"[dim]{escape(metric_name(metric))}  {escape(signature)}[/]")
     for sentence in _legend(comparison):

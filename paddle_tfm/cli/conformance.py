@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from paddle_tfm.cli.plugin_check import REFERENCE, Request
 from paddle_tfm.cli.plugin_check_report import ReportPrinter
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS, LISTENER
@@ -15,6 +14,50 @@ from paddle_tfm.testing import target as targets
 from paddle_tfm.testing.reference import Reference
 
 EXAMINED = (*KINDS, LISTENER)
+REFERENCE = "reference"  # the check that --reference adds
+
+
+@dataclass(frozen=True)
+class Request:
+    """The argument and the options of `plugin check`, by their names; its help says what each means."""
+
+    target: str | None
+    as_kind: str | None
+    options: Mapping[str, object]
+    mask: str | None
+    pad_id: int | None
+    only: Sequence[str]
+    reference: str | None
+    kind: str | None
+    with_wrong: bool
+    brief: bool
+    as_json: bool
+
+    def require_sound(self) -> None:
+        """Raises UserError where an option of one way to call an ordinary layer stands beside another."""
+        beside = "without --as" if self.as_kind is None else f"beside --as {self.as_kind}"
+        for option, value, its_kind in (
+            ("--mask", self.mask, "attention"),
+            ("--pad-id", self.pad_id, "encoder-decoder"),
+        ):
+            if value is not None and self.as_kind != its_kind:
+                raise UserError(f"{option} belongs to --as {its_kind}, and says nothing {beside}")
+
+    def require_class(self, as_kind: str) -> str:
+        """The class that --as is about. Raises UserError: there is none, or an option is of components only."""
+        if self.target is None:
+            raise UserError(f"--as {as_kind}: name a class, as in --as {as_kind} my_transformer.py:MyClass")
+        if self.reference is not None:
+            raise UserError("--reference compares components of paddle_tfm, but --as names an ordinary layer")
+        if self.kind is not None:
+            raise UserError(
+                f"--kind chooses among components of paddle_tfm, but --as {as_kind} names an ordinary layer"
+            )
+        if REFERENCE in self.only:
+            raise UserError(
+                f"--only {REFERENCE}: there is none with --as {as_kind}, but only of components of paddle_tfm"
+            )
+        return self.target
 
 
 def examine_ordinary(wanted: Request, as_kind: str, registry: Registry) -> None:

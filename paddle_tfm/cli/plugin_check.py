@@ -3,61 +3,14 @@
 from __future__ import annotations
 
 import faulthandler
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from paddle_tfm.cli.common import create_registry, device_option, plugin_option, use_device
-from paddle_tfm.errors import UserError
 from paddle_tfm.ordinary_layers import AS_KINDS
 from paddle_tfm.recipe import yaml_lines
-
-REFERENCE = "reference"  # the check that --reference adds
-
-
-@dataclass(frozen=True)
-class Request:
-    """The argument and the options of `plugin check`, by their names; its help says what each means."""
-
-    target: str | None
-    as_kind: str | None
-    options: Mapping[str, object]
-    mask: str | None
-    pad_id: int | None
-    only: Sequence[str]
-    reference: str | None
-    kind: str | None
-    with_wrong: bool
-    brief: bool
-    as_json: bool
-
-    def require_sound(self) -> None:
-        """Raises UserError where an option of one way to call an ordinary layer stands beside another."""
-        beside = "without --as" if self.as_kind is None else f"beside --as {self.as_kind}"
-        for option, value, its_kind in (
-            ("--mask", self.mask, "attention"),
-            ("--pad-id", self.pad_id, "encoder-decoder"),
-        ):
-            if value is not None and self.as_kind != its_kind:
-                raise UserError(f"{option} belongs to --as {its_kind}, and says nothing {beside}")
-
-    def require_class(self, as_kind: str) -> str:
-        """The class that --as is about. Raises UserError: there is none, or an option is of components only."""
-        if self.target is None:
-            raise UserError(f"--as {as_kind}: name a class, as in --as {as_kind} my_transformer.py:MyClass")
-        if self.reference is not None:
-            raise UserError("--reference compares components of paddle_tfm, but --as names an ordinary layer")
-        if self.kind is not None:
-            raise UserError(
-                f"--kind chooses among components of paddle_tfm, but --as {as_kind} names an ordinary layer"
-            )
-        if REFERENCE in self.only:
-            raise UserError(
-                f"--only {REFERENCE}: there is none with --as {as_kind}, but only of components of paddle_tfm"
-            )
-        return self.target
 
 
 def _options(context: click.Context, parameter: click.Parameter, items: Sequence[str]) -> dict[str, object]:
@@ -129,11 +82,11 @@ def examination(plugins, device, **values: Any) -> None:
       paddle-tfm plugin check --as attention my_transformer.py:MultiHeadAttention
       paddle-tfm plugin check --as encoder-decoder my_transformer.py:Transformer --option num_layers=2
     """
+    use_device(device or "cpu")
+    from paddle_tfm.cli.conformance import Request, examine_components, examine_ordinary
+
     wanted = Request(**values)
     wanted.require_sound()
-    use_device(device or "cpu")
-    from paddle_tfm.cli.conformance import examine_components, examine_ordinary
-
     registry = create_registry(plugins)
     faulthandler.enable(2)  # a crash inside of Paddle names the user's line, and is not silent
     if wanted.as_kind is not None:

@@ -35,6 +35,59 @@ def test_runs_from_anywhere_are_paired_by_seed(tmp_path):
     assert rows[f"{other}/default"]["difference"]["mean"] == 1.5
 
 
+def test_two_variants_begin_with_all_in_which_they_differ(tmp_path):
+    for variant, more in (("layer", {}), ("rms", {"paddle": "3.4 def", "shards": 1})):
+        folder = finished(tmp_path / "a", variant, 1, 20.0)
+        (folder / "recipe.yaml").write_text(f"{TASK}evaluate: {{best: bleu}}\nmodel: {{norm: {variant}}}\n", "utf-8")
+        identity = {"paddle": "3.3 abc", "shards": 2, **more}
+        (folder / "identity.json").write_text(json.dumps(identity), "utf-8")
+        file = folder / "results.json"
+        file.write_text(file.read_text().replace('"parameters": 7', f'"parameters": {100 + len(more)}'))
+    done = call("compare", "a")
+    assert done.status == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0] == "In what rms differs from layer"
+    table = "\n".join(lines[: lines.index("")])
+    assert re.search(r"settings +model.norm +layer \(eps 1e-05.*\) +rms \(eps ", table)
+    assert re.search(r"build +paddle +3.3 abc +3.4 def +may change last bits: another build may have other kern", table)
+    assert re.search(r"build +shards +2 +1 +changes last bits: the gradients of a batch are summed in other pa", table)
+    assert "2.0% more parameters than layer: a difference of scores may be owed to that" in table
+    sections = json.loads(call("compare", "a", "--json").out)["sections"]
+    assert [(row["section"], row["what"]) for row in sections["gaps"]["rms"]] == [
+        ("settings", "model.norm"), ("build", "paddle"), ("build", "shards"),
+    ]  # fmt: skip
+    assert sections["costs"]["rms"][0]["sentence"].startswith("2.0% more parameters")
+    assert "another build may have other kernels" in (tmp_path / "a/comparison.html").read_text("utf-8")
+
+
+def test_of_a_copy_nothing_differs(tmp_path):
+    for place in "ab":
+        finished(tmp_path / place, "layer", 1, 20.0)
+    assert call("compare", "a", "b").out.splitlines()[0] == "In what b/layer differs from a/layer: nothing"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["a", "runs/none"], "runs/none: no such folder; `compare` takes the folders of finished runs"),
+        (["empty"], "empty: no finished run is here; `paddle-tfm ls runs` shows where they are"),
+        (["reverse", "quickstart"], "reverse: is a recipe, whose variants `paddle-tfm run` trains and compares"),
+        (["a", "mine.yaml"], "mine.yaml: is a recipe, whose variants `paddle-tfm run` trains and compares"),
+        (["a", "half"], "half: half a run: it has no results.json; `paddle-tfm check half` says where --resume"),
+        (["a", "half", "--bootstrap"], "half: half a run: it has no results.json"),
+    ],
+)
+def test_what_is_no_finished_run_is_said_in_one_sentence(words, sentence, tmp_path):
+    finished(tmp_path / "a", "layer", 1, 20.0)
+    for name in ("empty", "half"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "half/identity.json").write_text("{}", "utf-8")
+    (tmp_path / "mine.yaml").write_text("base: reverse\n", "utf-8")
+    done = call("compare", *words)
+    assert done.status == 2 and done.out == "" and not (tmp_path / "a/comparison.json").exists()
+    assert done.err.startswith(f"Error: {sentence}") and done.err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

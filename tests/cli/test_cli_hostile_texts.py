@@ -49,7 +49,7 @@ def named(trained, tmp_path_factory):
 
 @pytest.mark.parametrize(
     "arguments",
-    ["ls runs {}", "ls runs --csv {}", "ls runs --json {}", "diff {}/*/seed-1",
+    ["ls runs {}", "ls runs --csv {}", "ls runs --json {}", "compare {}/*/seed-1",
      "compare --csv {}"],
 )  # fmt: skip
 def test_a_name_commands_no_terminal(arguments, named):

@@ -14,10 +14,10 @@ from paddle_tfm import create_registry
 from paddle_tfm.colours import colour
 from paddle_tfm.comparison.report import paper
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.report.sections.beside import Beside
 from paddle_tfm.comparison.report.sections.chance import Chances
 from paddle_tfm.comparison.report.sections.costs import Costs
 from paddle_tfm.comparison.report.sections.differences import Differences
+from paddle_tfm.comparison.report.sections.gaps import Gaps
 from paddle_tfm.comparison.report.sections.gradients import Gradients
 from paddle_tfm.comparison.report.sections.layers import Layers
 from paddle_tfm.comparison.report.sections.lengths import Lengths
@@ -116,7 +116,7 @@ def test_what_a_difference_may_be_owed_to_is_told_once(tmp_path, registry):
     assert [item["what"] for item in Costs().data(facts)["a_b & 50%"]] == [
         *("parameters", "tokens", "peak_memory_mib", "cache_bytes")
     ]
-    assert not Beside().applies(facts)
+    assert not Gaps().applies(facts)
 
 
 def test_seeds_that_only_one_variant_has_make_no_difference_of_costs(tmp_path, registry):

@@ -9,8 +9,8 @@ import pytest
 
 from paddle_tfm import create_registry
 from paddle_tfm.cli.compare import comparison_of
-from paddle_tfm.cli.diff import _variants
 from paddle_tfm.comparison.claims.values import judge_all
+from paddle_tfm.comparison.gaps import confounds
 from paddle_tfm.comparison.ladder import crossing
 from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.report import paper
@@ -18,7 +18,6 @@ from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.sections.compared import Compared
 from paddle_tfm.comparison.report.sections.lengths import Lengths
 from paddle_tfm.comparison.runs.finished import collect
-from paddle_tfm.comparison.sides import confounds
 from paddle_tfm.comparison.statistics.ladder import slope
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.comparison.verdict import verdict
@@ -105,7 +104,7 @@ def test_without_a_recorded_baseline_it_is_the_first_variant_of_the_recipe(tmp_p
     record(tmp_path, baseline, [f"{variant}@{size}/seed-1" for size in "sl" for variant in ("plain", "alpha")])
     comparison = comparison_of([tmp_path])
     assert comparison.baseline == "plain@l"
-    assert [side.name for side in _variants(tmp_path)] == ["plain@l", "alpha@l"]
+    assert [side.name for side in Facts(comparison, create_registry()).sides()] == ["plain@l", "alpha@l"]
 
 
 def test_a_run_that_diverges_in_its_first_step_undoes_no_ladder(tmp_path):

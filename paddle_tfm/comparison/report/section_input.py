@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from paddle_tfm import units
-from paddle_tfm.comparison import sides
 from paddle_tfm.comparison.columns import how_many_seeds
+from paddle_tfm.comparison.gaps import Side, side_of
 from paddle_tfm.comparison.report import recipe_words
 from paddle_tfm.comparison.runs.curves import RunCurves, read_curves
 from paddle_tfm.comparison.runs.finished import Result, grouped
 from paddle_tfm.comparison.runs.trained_from import recipe_of
-from paddle_tfm.comparison.sides import Side
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
 from paddle_tfm.protocols import Metric, Prediction
+from paddle_tfm.recipe.defaults import with_defaults
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
 from paddle_tfm.train.forms import read_stored_identity
@@ -234,9 +234,8 @@ class Facts:
 
 
 def _sides(facts: Facts) -> list[Side]:
-    return [
-        sides.of_runs(name, [run.folder for run in facts.groups[name]], facts.recipes[name]) for name in facts.numbers
-    ]
+    recipes = {name: with_defaults(facts.recipes[name], facts.registry) for name in facts.numbers}
+    return [side_of(name, [run.folder for run in facts.groups[name]], recipe) for name, recipe in recipes.items()]
 
 
 def _command(run: Result, command: Sequence[str]) -> str:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from paddle_tfm import units
 from paddle_tfm.comparison.columns import around, clock
+from paddle_tfm.comparison.gaps import Side, confounds, paired
 from paddle_tfm.comparison.report.figures.charts import LineChart, key
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.sides import Side, confounds, paired
 from paddle_tfm.comparison.table import Row
 from paddle_tfm.pages.axis import Axis, fit
 from paddle_tfm.pages.chart import Point, Series
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Cost(NamedTuple):
-    """A cost of a run (`sides.COSTS`): what it is called, the title of its axis with what one of its units is there,
+    """A cost of a run (`gaps.COSTS`): what it is called, the title of its axis with what one of its units is there,
     and a value as text."""
 
     key: str
@@ -110,7 +110,7 @@ class Costs(Section):
 
 
 def _meanings(facts: Facts) -> list[tuple[str, str]]:
-    """Of each variant what a difference of scores may be owed to, as `paddle-tfm diff` says it."""
+    """Of each variant what a difference of scores may be owed to."""
     base, *others = facts.sides()
     texts = ((side.name, "; ".join(cost.sentence for cost in confounds(base, side))) for side in others)
     return [(name, text) for name, text in texts if text]

@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from paddle_tfm.comparison import sides
-from paddle_tfm.comparison.sides import Side, confounds, gaps
+from paddle_tfm.comparison.gaps import ALL, LAST_BITS, MACHINE, OF_A_MACHINE, Side, confounds, gaps, last_bits, side_of
+from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.recipe.defaults import with_defaults
 from paddle_tfm.recipe.differences import ABSENT
 from paddle_tfm.recipe.loading import load
-from paddle_tfm.train.changes import OF_A_BUILD
+from paddle_tfm.train.changes import BUILD, OF_A_BUILD
 
 
 def run(folder, recipe="task: reverse\n", seconds=10.0, version="1.0", **more):
-    """A finished run's folder, with what `diff` reads of it."""
+    """A finished run's folder, with what is read of it."""
     folder.mkdir(parents=True)
     identity = {"components": {"norm mine": f"my-norm {version}", "task reverse": "paddle_tfm 1"}, "paddle": "3.3 abc"}
     identity |= {"data": {"train": "a" * 64, "test": "b" * 64}, "blas": "SKX", "shards": 2} | more.pop("identity", {})
@@ -27,8 +27,13 @@ def run(folder, recipe="task: reverse\n", seconds=10.0, version="1.0", **more):
     return folder
 
 
+def made(name, folders):
+    """The side that runs of these folders are."""
+    return side_of(name, folders, recipe_of(folders[0]))
+
+
 def test_each_thing_that_is_changed_is_found_alone(tmp_path):
-    base = sides.of_runs("a", [run(tmp_path / "a")])
+    base = made("a", [run(tmp_path / "a")])
     changes = {
         ("settings", "task", "reverse", "copy"): {"recipe": "task: copy\n"},
         ("plugins", "norm mine", "my-norm 1.0", "my-norm 1.1"): {"version": "1.1"},
@@ -39,32 +44,30 @@ def test_each_thing_that_is_changed_is_found_alone(tmp_path):
         ("machine", "numpy", "2.0", "1.26"): {"training": {"versions": {"numpy": "1.26"}}},
     }
     for number, (gap, change) in enumerate(changes.items()):
-        assert gaps(base, sides.of_runs("b", [run(tmp_path / str(number), **change)])) == [gap]
-    assert gaps(base, sides.of_runs("b", [run(tmp_path / "same")])) == []
+        assert gaps(base, made("b", [run(tmp_path / str(number), **change)])) == [gap]
+    assert gaps(base, made("b", [run(tmp_path / "same")])) == []
 
 
 def test_what_may_change_last_bits_says_so(tmp_path):
     """Of build and machine; a difference of settings changes more than last bits."""
-    base = sides.of_runs("a", [run(tmp_path / "a")])
+    base = made("a", [run(tmp_path / "a")])
     other = run(tmp_path / "b", "task: copy\n", identity={"shards": 1}, training={"processor": "Arm", "cores": 64})
-    found = {gap.what: sides.last_bits(gap) for gap in gaps(base, sides.of_runs("b", [other]))}
+    found = {gap.what: last_bits(gap) for gap in gaps(base, made("b", [other]))}
     assert found.keys() == {"task", "shards", "processor", "cores"}
     assert found["task"] is None and found["cores"] == "changes no bit"
     assert found["shards"].startswith("changes last bits: the gradients of a batch are summed in other parts")
     assert found["processor"].startswith("may change last bits")
-    of_each = {(sides.BUILD, what) for what in OF_A_BUILD} | {(sides.MACHINE, what) for what in sides.OF_A_MACHINE}
-    for section, what in of_each | {(sides.MACHINE, what) for what in ("paddle_tfm", "paddle", "python", "numpy")}:
-        assert sides.LAST_BITS[section][what].startswith(
-            ("changes last bits", "may change last bits", "changes no bit")
-        )
+    of_each = {(BUILD, what) for what in OF_A_BUILD} | {(MACHINE, what) for what in OF_A_MACHINE}
+    for section, what in of_each | {(MACHINE, what) for what in ("paddle_tfm", "paddle", "python", "numpy")}:
+        assert LAST_BITS[section][what].startswith(("changes last bits", "may change last bits", "changes no bit"))
 
 
 def test_a_component_that_one_side_has_is_a_setting_unless_somebody_else_provides_it(tmp_path):
-    base = sides.of_runs("a", [run(tmp_path / "a")])
+    base = made("a", [run(tmp_path / "a")])
     ours = {"norm mine": "my-norm 1.0", "task reverse": "paddle_tfm 1", "norm rms": "paddle_tfm 1"}
-    assert gaps(base, sides.of_runs("b", [run(tmp_path / "b", identity={"components": ours})])) == []
+    assert gaps(base, made("b", [run(tmp_path / "b", identity={"components": ours})])) == []
     theirs = {**ours, "norm rms": "other 2"}
-    found = gaps(base, sides.of_runs("c", [run(tmp_path / "c", identity={"components": theirs})]))
+    found = gaps(base, made("c", [run(tmp_path / "c", identity={"components": theirs})]))
     assert found == [("plugins", "norm rms", ABSENT, "other 2")]
 
 
@@ -99,18 +102,16 @@ OWED = ": a difference of scores may be owed to that"
     ],
 )
 def test_what_a_difference_of_scores_may_be_owed_to(change, sentences, tmp_path):
-    one, other = sides.of_runs("a", [run(tmp_path / "a")]), sides.of_runs("b", [run(tmp_path / "b", **change)])
+    one, other = made("a", [run(tmp_path / "a")]), made("b", [run(tmp_path / "b", **change)])
     assert [each.sentence for each in confounds(one, other)] == sentences
 
 
 @pytest.mark.parametrize("other", [{"shards": 1}, {"processes": 2}, {"threads": 4}])
 def test_times_are_of_the_variants_only_where_as_many_compute_a_batch(other, tmp_path):
-    """A run older than the entry `processes` had one."""
-    base = sides.of_runs("a", [run(tmp_path / "a")])
+    base = made("a", [run(tmp_path / "a")])
     slower = run(tmp_path / "b", seconds=100.0)
-    assert [each.what for each in confounds(base, sides.of_runs("b", [slower]))] == ["seconds"]
-    assert gaps(base, sides.of_runs("c", [run(tmp_path / "c", identity={"processes": 1})])) == []
-    divided = sides.of_runs("d", [run(tmp_path / "d", seconds=100.0, identity=other)])
+    assert [each.what for each in confounds(base, made("b", [slower]))] == ["seconds"]
+    divided = made("d", [run(tmp_path / "d", seconds=100.0, identity=other)])
     assert list(confounds(base, divided)) == []
 
 
@@ -118,7 +119,7 @@ def test_a_search_is_timed_over_all_seeds(tmp_path):
     """A seed whose outputs are short takes long for each of its tokens, and hardly counts."""
     runs = {1: {"tokens": 900, "seconds": 1.8}, 2: {"tokens": 100, "seconds": 0.7}}
     folders = [run(tmp_path / str(seed), decoding=decoding) for seed, decoding in runs.items()]
-    assert sides.of_runs("a", folders).costs["decoding_seconds"] == {sides.ALL: pytest.approx(2.5 / 1000)}
+    assert made("a", folders).costs["decoding_seconds"] == {ALL: pytest.approx(2.5 / 1000)}
 
 
 def test_times_that_overlap_between_seeds_are_noise():
@@ -134,7 +135,7 @@ def test_what_is_not_known_is_left_out(tmp_path):
     bare.mkdir()
     (bare / "recipe.yaml").write_text("task: reverse\n", "utf-8")
     (bare / "about.json").write_text("{", "utf-8")
-    one, other = sides.of_runs("a", [full]), sides.of_runs("b", [bare])
+    one, other = made("a", [full]), made("b", [bare])
     assert gaps(one, other) == [] and not list(confounds(one, other))
 
 

@@ -1,7 +1,7 @@
 """Two sides of a comparison: all in which they differ, and what of it is not the variant's.
 
-A side is a run, the runs of a variant, or a variant of a recipe that nobody has trained. What is not known of it is
-left out: a folder that was copied in part, or that an older version wrote, is compared as far as it goes.
+A side is the runs of a variant. What is not known of it is left out: a folder that was copied in part is compared as
+far as it goes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.size import training_flops
 from paddle_tfm.train import changes
@@ -50,7 +49,6 @@ LAST_BITS = {
 # of a run; floating-point operations of training for each token, tokens and seconds of training; seconds of the search
 # of the test split for each token of output, and bytes of the key/value cache for it
 COSTS = ("parameters", "flops_per_token", "tokens", "seconds", "peak_memory_mib", "decoding_seconds", "cache_bytes")
-# those that no two runs have alike: percent, below which is noise
 ALL = ""  # runs: of what is known of them together
 SIZES = {
     "parameters": "parameters",
@@ -60,6 +58,7 @@ SIZES = {
 # Percent of a size from which a sentence says that scores may differ for it. By the exponents of Kaplan and others
 # (arXiv:2001.08361), 0.05 to 0.1, a loss changes by a tenth of that percentage at most.
 WEIGHTY = 1.0
+# Those that no two runs have alike: percent, below which is noise.
 NOISY = {"seconds": 5.0, "peak_memory_mib": 2.0, "decoding_seconds": 25.0}
 
 
@@ -68,8 +67,9 @@ class Side:
     """All that is known of one side.
 
     Args:
-        recipe: resolved. facts: section (plugins, data, build, machine) → what → how it is. costs: of `COSTS`, those
-            that are known, a number for each run by the name of its folder; of decoding one of `ALL` runs.
+        recipe: resolved, with the defaults of its components. facts: section (plugins, data, build, machine) → what →
+            how it is. costs: of `COSTS`, those that are known, a number for each run by the name of its folder; of
+            decoding one of `ALL` runs.
     """
 
     name: str
@@ -88,19 +88,16 @@ class Confound(NamedTuple):
     sentence: str
 
 
-def of_runs(name: str, folders: Sequence[Path], recipe: Mapping[str, Any] | None = None) -> Side:
-    """The side that the runs of one variant are; all but the costs is that of the first. `recipe`: of that one, where
-    it has been read."""
+def side_of(name: str, folders: Sequence[Path], recipe: Mapping[str, Any]) -> Side:
+    """The side that the runs of one variant are; all but the costs is that of the first, whose `recipe` it is."""
     first = folders[0]
     identity, abouts = _known(read_stored_identity, first), [read_about(folder) for folder in folders]
     training: Mapping[str, Any] = next(iter(abouts[0].get("trainings", [])[-1:]), {})
-    if identity:
-        identity = {"processes": 1, **identity}  # it is older than that entry otherwise
     files = {f"{plugin} (file)": file for plugin, file in _mapping(identity, "plugin_files").items()}
     machine = {key: training[key] for key in OF_A_MACHINE if key in training}
     facts = changes.facts(identity) | {MACHINE: {**machine, **_mapping(training, "versions")}}
     facts[PLUGINS] |= files
-    return Side(name, recipe_of(first) if recipe is None else recipe, facts, _costs(folders, abouts))
+    return Side(name, recipe, facts, _costs(folders, abouts))
 
 
 def _costs(folders: Sequence[Path], abouts: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
