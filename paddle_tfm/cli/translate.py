@@ -192,14 +192,14 @@ def _search(registry: Registry, run: Run, text: str | None, seed: int | None) ->
 def _refuse_of_the_other_kind(run: Run) -> None:
     """Raises UserError where there is an option that means nothing for a run of this kind."""
     context = click.get_current_context()
-    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    if not run.is_decoder_only and "length" in given:
+    passed = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    if not run.is_decoder_only and "length" in passed:
         raise UserError(
             f"--length is of runs that continue a text, but {run.folder} is {run.settings.model.shape}; its search "
             'says how long outputs are: --search "{name: beam, max_length: 50}"'
         )
     for name, option in OF_TRANSLATING.items():
-        if run.is_decoder_only and name in given:
+        if run.is_decoder_only and name in passed:
             raise UserError(f"{option} is of runs that translate, but {run.folder} is decoder-only: leave it out")
 
 
