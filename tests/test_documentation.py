@@ -138,7 +138,7 @@ def test_a_norm_in_ten_lines(tmp_path):
     table.write_text(table.read_text("utf-8").replace("    return {\n", "    return {\n" + line, 1), "utf-8")
     command = [sys.executable, "-m", "paddle_tfm"]
     path = {"PYTHONPATH": str(tmp_path)}
-    listed = run(*command, "ls", "components", "--kind", "norm", cwd=tmp_path, **path)
+    listed = run(*command, "ls", "components", "norm", cwd=tmp_path, **path)
     assert "centre" in listed and "nothing else" in listed
     run(*command, "run", "reverse", *TINY, "model.norm=centre", cwd=tmp_path, **path)
 

@@ -7,7 +7,7 @@ from html import escape
 from itertools import islice
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.inference.heads import read_by
+from paddle_tfm.inference.attention_weights import read_by
 from paddle_tfm.pages.attention import MOST_PIECES, ROWS_AND_COLUMNS, Reader, Sentence, attention_maps
 from paddle_tfm.train.run import Run
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,24 +13,27 @@ from typing import Any
 from paddle_tfm.caveats import said
 from paddle_tfm.cli import scores
 from paddle_tfm.cli.common import note, warn
-from paddle_tfm.cli.evaluate_request import Request
-from paddle_tfm.cli.tested import tested
+from paddle_tfm.cli.evaluate import Request
 from paddle_tfm.data import pairs
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.shapes import check_texts
-from paddle_tfm.errors import UserError
+from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.export.engine import open_engine
 from paddle_tfm.predictions import predictions_file, squeezed
 from paddle_tfm.protocols import Example, Prediction
 from paddle_tfm.recipe import yaml_lines
-from paddle_tfm.recipe.sites import DECODER_ONLY
+from paddle_tfm.recipe.further_tests import unknown_test
+from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.recipe.validation import validate
 from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.evaluate import likelihood, predict, score, signatures, text_metrics
-from paddle_tfm.train.final_tests import changed, drift
-from paddle_tfm.train.run import load_run
+from paddle_tfm.train.final_tests import changed, conditions_of, drift
+from paddle_tfm.train.run import Run, load_run
 from paddle_tfm.train.scorer import caveats
 from paddle_tfm.units import AT
+
+CHANGED = "changed"  # what predictions of a test of the command line are called by
 
 
 class Evaluation:
@@ -41,14 +46,14 @@ class Evaluation:
     def __init__(self, wanted: Request, registry: Registry, device: str):
         self.wanted = wanted
         self.run = run = load_run(wanted.run, registry, wanted.checkpoint, warn)
-        self.has_source = run.settings.model.shape != DECODER_ONLY
+        self.has_source = not run.is_decoder_only
         if not self.has_source:
             wanted.require_no_source(run.folder)
         self.search = (
             registry.build("search", yaml_lines.value(wanted.search), "--search") if wanted.search else run.search()
         )
         changes = {name: getattr(wanted, name) for name in ("task", "max_length", "batch", "padding")}
-        self.tested = tested(run, registry, wanted.split, wanted.test, **changes)
+        self.tested = _tested(run, registry, wanted.split, wanted.test, **changes)
         run.model.max_length = self.tested.max_length or run.model.max_length
         texts = self._texts()
         self.metrics, self.examples = run.metrics(), run.codec.encode_all(texts)
@@ -148,3 +153,50 @@ def read_hypotheses(file: Path, texts: Sequence[Example], split: str, joined: Ca
         Prediction(text.source, squeezed(joined(text.target)), squeezed(joined(line)))
         for text, line in zip(texts, lines)
     ]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """`split`: the texts as a corpus calls them. `label`: the test's name, "" for a split as it is. `conditions`: of
+    batches, those of `train.evaluate.likelihood`; empty where they are as usual. `max_length`: instead of the
+    model's."""
+
+    plan: Plan
+    split: str
+    label: str
+    conditions: dict[str, Any]
+    max_length: int | None = None
+
+
+def _tested(run: Run, registry: Registry, split: str | None, name: str | None, **options: Any) -> Tested:
+    """What the options ask for; `options` are task, max_length, batch and padding, None where
+    not given.
+
+    Raises:
+        UserError: there is no such test, or an option does not fit.
+    """
+    changes = {key: value for key, value in options.items() if value is not None}
+    if "task" in changes:
+        changes["task"] = yaml_lines.value(changes["task"])
+    if name is None and not changes:
+        return Tested(run.plan, split or "test", "", {})
+    if name is not None and split is not None:
+        raise UserError(f"--test {name} says which split it is of; leave --split out")
+    if name is not None and (sentence := unknown_test(name, run.settings.evaluate.tests)):
+        raise UserError(f"--test: {sentence}")
+    label = name or CHANGED
+    before = run.recipe["evaluate"]["tests"][name] if name else {"split": split or "test"}
+    plan = _with_test(run, registry, label, {**before, **changes})
+    test = plan.settings.evaluate.tests[label]
+    return Tested(plan, test.texts(label), label, conditions_of(test) if test.is_conditioned else {}, test.max_length)
+
+
+def _with_test(run: Run, registry: Registry, name: str, test: dict[str, Any]) -> Plan:
+    """The run's plan, with a further test in place of what had its name."""
+    data = deepcopy(run.recipe)
+    data["evaluate"]["tests"] = {**data["evaluate"].get("tests", {}), name: test}
+    settings, wrong = validate(data, {})
+    source = str(run.folder / "recipe.yaml")
+    if settings is None:
+        raise RecipeError(source, wrong)
+    return plan_run(replace(run.plan.run, data=data, settings=settings), registry).require_sound(source)

@@ -56,7 +56,9 @@ def _complete_setting(context: click.Context, parameter: click.Parameter, incomp
     "--follow", is_flag=True, help="Runs: until all are finished; Ctrl-C ends the following, and nothing else."
 )
 @click.option("--every", default="2s", show_default=True, type=EVERY, metavar="TIME", help="Between two looks at runs.")
-@click.option("--fetch", is_flag=True, help="Fetch the files of a dataset, for a machine without a network.")
+@click.option(
+    "--fetch", is_flag=True, help="Fetch the files of a dataset now, for a machine that has no network later."
+)
 @table_options
 @plugin_option
 def command(what, name, settings, with_wrong, follow, every, fetch, form, plugins) -> None:

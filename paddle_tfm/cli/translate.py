@@ -134,17 +134,17 @@ def command(
     check_output(target, source)
     registry = create_registry(plugins)
     device = use_device(device)
-    from paddle_tfm.export.engine import open_engine, open_generator
-    from paddle_tfm.inference.align import align
-    from paddle_tfm.inference.remarks import Remarks
+    from paddle_tfm.export.engine import open_engine
+    from paddle_tfm.inference.translate import Remarks
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
     _refuse_of_the_other_kind(loaded)
     built = _search(registry, loaded, search, seed)
     undecodable: list[int] = []
+    alignments = _alignment_folder(folder, pictures)
+    decode = open_engine(loaded, engine, built, checkpoint, scores, device, note)
     if loaded.is_decoder_only:
-        decode = open_generator(loaded, engine, built, checkpoint, device, note)
 
         def continued(prompt: str, number: int, write: Callable[[str], None]) -> str:
             output = loaded.generate(prompt, length or LENGTH, built, number=number, on_text=write, decode=decode)
@@ -154,16 +154,16 @@ def command(
         for sentence in _undecodable(lines.name, undecodable):
             warn(sentence)
         return
-    alignments = _alignment_folder(folder, pictures)
-    decoder = open_engine(loaded, engine, built, checkpoint, scores, device, note)
     remarks = Remarks(loaded.model, loaded.codec, built)
-    options = {"nbest": nbest or 1, "prefix": prefix, "max_tokens": batch_tokens, "decode": decoder}
+    options = {"nbest": nbest or 1, "prefix": prefix, "max_tokens": batch_tokens, "decode": decode}
 
     def translate(chunk: list[str], first: int, progress: Callable[[int], None] | None) -> str:
         outputs = loaded.hypotheses(chunk, built, first=first, progress=progress, **options)
         best = [of_line[0] for of_line in outputs]
         remarks.add(chunk, best)
         if alignments is not None:
+            from paddle_tfm.inference.alignment import align
+
             alignments.add(align(loaded.model, loaded.codec, chunk, best, layer, batch_tokens))
         numbered = enumerate(outputs, first + 1)
         return "".join(_row(number, output, nbest, scores) for number, of_line in numbered for output in of_line)
@@ -192,14 +192,14 @@ def _search(registry: Registry, run: Run, text: str | None, seed: int | None) ->
 def _refuse_of_the_other_kind(run: Run) -> None:
     """Raises UserError where there is an option that means nothing for a run of this kind."""
     context = click.get_current_context()
-    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    if not run.is_decoder_only and "length" in given:
+    passed = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    if not run.is_decoder_only and "length" in passed:
         raise UserError(
             f"--length is of runs that continue a text, but {run.folder} is {run.settings.model.shape}; its search "
             'says how long outputs are: --search "{name: beam, max_length: 50}"'
         )
     for name, option in OF_TRANSLATING.items():
-        if run.is_decoder_only and name in given:
+        if run.is_decoder_only and name in passed:
             raise UserError(f"{option} is of runs that translate, but {run.folder} is decoder-only: leave it out")
 
 
@@ -285,7 +285,7 @@ def _row(number: int, output: Translation, nbest: int | None, scores: bool) -> s
 def _alignment_folder(folder: Path | None, pictures: int):
     if folder is None:
         return None
-    from paddle_tfm.inference.maps import AlignmentFolder
+    from paddle_tfm.inference.alignment import AlignmentFolder
 
     return AlignmentFolder(folder, pictures, warn)
 

@@ -15,7 +15,7 @@ import platformdirs
 
 from paddle_tfm.data.fetch import Unreachable, fetch
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import json_value, not_waiting, sha256, write_whole
+from paddle_tfm.files import json_value, sha256, write_whole
 
 if sys.platform != "win32":
     import fcntl
@@ -70,16 +70,11 @@ def ensure(dataset: Dataset, files: Sequence[RemoteFile] | None = None) -> dict[
     return {file.name: where / file.name for file in files}
 
 
-def _itself(path: str, flags: int) -> int:
-    """An opener that makes nothing where a link leads, and waits at no pipe: the folder may come from anyone."""
-    return not_waiting(path, flags | getattr(os, "O_NOFOLLOW", 0))
-
-
 @contextlib.contextmanager
 def _locked(where: Path) -> Iterator[None]:
     """Within this block no other process fetches into the folder. Windows has no such lock: there two processes that
     fetch at once may spoil a file, which its hash then shows."""
-    with open(where / LOCK, "ab", opener=_itself) as file:
+    with (where / LOCK).open("ab") as file:
         if sys.platform != "win32":
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)

@@ -68,8 +68,6 @@ def fetch(file: RemoteFile, path: Path) -> None:
         OSError: it cannot be written.
     """
     part = path.with_name(path.name + ".part")
-    if part.is_symlink() or (part.exists() and not part.is_file()):
-        part.unlink()  # what a link leads to would be written
     progress, reasons = _observer.get()(f"{path.parent.name}/{path.name}", file.size), []
     for url in file.urls:
         if file.sha256 is None:

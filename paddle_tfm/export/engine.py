@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.export.decoder import ExportedDecoder, search_options, why_not_exact
@@ -18,7 +18,6 @@ from paddle_tfm.train.run import Run
 
 OURS, AUTO = "paddle_tfm", "auto"
 ENGINES = (OURS, TARGET, AUTO)
-Engine = TypeVar("Engine", ExportedDecoder, ExportedGenerator)
 
 
 def open_engine(
@@ -29,8 +28,8 @@ def open_engine(
     scores: bool = True,
     device: str = "cpu",
     report: Callable[[str], None] = lambda text: None,
-) -> ExportedDecoder | None:
-    """What decodes for `inference.translate`; None: our own search.
+) -> Callable[..., Any] | None:
+    """What decodes for `inference.translate`, or by a decoder-only run for `inference.generate`; None: our own search.
 
     Args:
         name: of ENGINES. `auto` takes CTranslate2 where it is installed, holds the model and does the same search, and
@@ -40,48 +39,12 @@ def open_engine(
     Raises:
         UserError: `name` is ctranslate2, and it cannot be used.
     """
-
-    def load(folder: Path) -> ExportedDecoder:
-        sides = run.codec.source_vocabulary, run.codec.target_vocabulary
-        positions = int(read_json(folder / PAGE, ["longest_text"])["longest_text"])
-        return ExportedDecoder(run.model, folder, *sides, positions, scores, "float32")
-
-    return _open(load, run, name, search, checkpoint, device, report)
-
-
-def open_generator(
-    run: Run,
-    name: str,
-    search: Search,
-    checkpoint: str = "best",
-    device: str = "cpu",
-    report: Callable[[str], None] = lambda text: None,
-) -> ExportedGenerator | None:
-    """What decodes for `inference.generate`, as `open_engine`."""
-
-    def load(folder: Path) -> ExportedGenerator:
-        at_once = bool(read_json(folder / PAGE, ["prompt_at_once"])["prompt_at_once"])
-        return ExportedGenerator(run.model, folder, run.codec.target_vocabulary, at_once)
-
-    return _open(load, run, name, search, checkpoint, device, report)
-
-
-def _open(
-    load: Callable[[Path], Engine],
-    run: Run,
-    name: str,
-    search: Search,
-    checkpoint: str,
-    device: str,
-    report: Callable[[str], None],
-) -> Engine | None:
-    """What `load` makes of the run's export; None: our own search."""
     if name == OURS:
         return None
     if name == TARGET:
         load_ctranslate2()
         search_options(search)
-        return load(exported(run, checkpoint, report))
+        return _load(run, exported(run, checkpoint, report), scores)
     if device != "cpu":
         report(f"engine: {OURS}, as Paddle computes on {device}")
         return None
@@ -89,12 +52,21 @@ def _open(
         report(f"engine: {OURS}, as {reason}")
         return None
     try:
-        engine = load(exported(run, checkpoint, report))
+        engine = _load(run, exported(run, checkpoint, report), scores)
     except UserError as error:
         report(f"engine: {OURS}: {error}")
         return None
     report(f"engine: {TARGET}")
     return engine
+
+
+def _load(run: Run, folder: Path, scores: bool) -> Callable[..., Any]:
+    """The export in `folder`, as the engine of this run."""
+    page = read_json(folder / PAGE, ["longest_text", "prompt_at_once"])
+    source, target = run.codec.source_vocabulary, run.codec.target_vocabulary
+    if run.is_decoder_only:
+        return ExportedGenerator(run.model, folder, target, bool(page["prompt_at_once"]))
+    return ExportedDecoder(run.model, folder, source, target, int(page["longest_text"]), scores, "float32")
 
 
 def exported(run: Run, checkpoint: str = "best", report: Callable[[str], None] = lambda text: None) -> Path:

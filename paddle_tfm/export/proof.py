@@ -13,12 +13,13 @@ from paddle_tfm.data.batches import collate
 from paddle_tfm.data.codec import Codec, Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS
 from paddle_tfm.errors import UserError
-from paddle_tfm.export.decoder import IMPOSSIBLE, ExportedDecoder
-from paddle_tfm.export.spec import load_ctranslate2, tokens
+from paddle_tfm.export.decoder import ExportedDecoder
+from paddle_tfm.export.generator import ExportedGenerator
 from paddle_tfm.export.variables import Variables
+from paddle_tfm.inference.generate import continue_ids
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Decoding, Hypothesis, Search
-from paddle_tfm.search.decoding import ModelDecoding, decode_all
+from paddle_tfm.search.decoding import decode_all
 
 NOISE = 1.0e-4  # nats: tokens whose log-probabilities differ by less are equally probable in float32
 CONTINUATION = 32  # tokens that a decoder-only model writes after each prompt
@@ -96,36 +97,12 @@ def _continuations(
     model: Transformer, codec: Codec, folder: Path, variables: Variables, examples: Sequence[Encoded]
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Greedy outputs of both after the prompts, which they begin with."""
-    pieces = tokens(codec.target_vocabulary.pieces)
-    ids = {piece: i for i, piece in enumerate(pieces)}
-    generator = load_ctranslate2().Generator(str(folder), device="cpu", compute_type="float32")
-    ours, theirs = [], []
-    for example in examples:
-        prompt = prompt_of(model, example)
-        ours.append(_continued(model, prompt))
-        at_once = variables.prompt_at_once
-        (result,) = generator.generate_batch(
-            [[pieces[i] for i in [BOS, *prompt]]],
-            beam_size=1,
-            max_length=CONTINUATION if at_once else len(prompt) + CONTINUATION,
-            include_prompt_in_result=not at_once,
-            suppress_sequences=IMPOSSIBLE,
-        )
-        theirs.append(prompt * at_once + [ids[piece] for piece in result.sequences[0]])
-    return ours, theirs
-
-
-def _continued(model: Transformer, prompt: list[int]) -> list[int]:
-    output, inputs = list(prompt), [BOS, *prompt]
-    with paddle.no_grad():
-        decoding = ModelDecoding(model, None, [len(prompt) + CONTINUATION], [0])
-        while len(output) < len(prompt) + CONTINUATION:
-            token = int(decoding.step(paddle.to_tensor([inputs])).argmax(-1).numpy()[0])
-            if token == EOS:
-                break
-            output.append(token)
-            inputs = [token]
-    return output
+    theirs = ExportedGenerator(model, folder, codec.target_vocabulary, variables.prompt_at_once)
+    prompts = [prompt_of(model, example) for example in examples]
+    return (
+        [[*prompt, *continue_ids(model, prompt, CONTINUATION, Argmax()).ids] for prompt in prompts],
+        [[*prompt, *theirs(prompt, CONTINUATION, Argmax()).ids] for prompt in prompts],
+    )
 
 
 def _gap(model: Transformer, example: Encoded, ours: list[int], theirs: list[int]) -> float:

@@ -10,7 +10,7 @@ from paddle_tfm.pages.heat import heat_map
 from paddle_tfm.pages.style import NUM_LAYERS
 
 if TYPE_CHECKING:
-    from paddle_tfm.inference.heads import HeadWeights
+    from paddle_tfm.inference.attention_weights import HeadWeights
 
 HEADS, MOST_PIECES = 8, 32  # that are shown at most, so that the page stays small
 ROWS_AND_COLUMNS = (

@@ -3,9 +3,7 @@ alignments."""
 
 from __future__ import annotations
 
-import bz2
 import gzip
-import io
 import lzma
 import os
 import pty
@@ -16,9 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
-import zipfile
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 import pytest
 from command_line import TINY, call
@@ -66,15 +62,6 @@ def translate(run, *arguments, **options):
 
 
 # ------------------------------------------------------------------------------------------------------ lines and files
-
-
-def test_standard_input_is_opened_without_deprecated_calls(monkeypatch):
-    """Click 8.5 deprecates `get_binary_stream`, and Click 9 has none."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1 2\n3\n"), "utf-8"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        source = cli_lines.open_lines([], None)
-    assert [line for chunk in cli_lines.chunks(source, []) for line in chunk] == ["1 2", "3"]
 
 
 @pytest.mark.parametrize("search", [(), BEAM, SAMPLES])
@@ -202,20 +189,6 @@ def test_n_best_of_one_is_a_table_too(run):
     assert translate(run, "--nbest", 1, "1 2", "") == "1\t" + translate(run, "1 2") + "2\t\n"
 
 
-def test_constraints_are_options_of_a_search(run, input_file):
-    search = "{name: beam, min_length: 3, max_length: 4, no_repeat_ngram: 1}"
-    for row, line in zip(translate(run, "--input", input_file, "--search", search).splitlines(), LINES):
-        words = row.split()
-        assert len(set(words)) == len(words)
-        assert len(words) in ((3, 4) if line.strip() else (0,))
-
-
-@pytest.mark.parametrize("search", [(), BEAM, SAMPLES])
-def test_every_output_begins_with_the_prefix(run, input_file, search):
-    rows = translate(run, "--input", input_file, "--prefix", " 7  7 ", *search).splitlines()
-    assert [row.startswith("7 7") for row in rows] == [bool(line.strip()) for line in LINES]
-
-
 def test_an_output_is_one_line_whatever_is_in_it():
     """Pieces of bytes can spell line ends and tabs."""
     output = Translation("a\nb\r\tc", score=-1.0)
@@ -287,13 +260,7 @@ def test_an_attention_without_weights_is_refused_and_nothing_is_written(tmp_path
         (["--input", "folder"], "folder: Is a directory"),
         (["--input", "cut.gz"], "cut.gz after line 1000: not a whole gzip file: "),
         (["--input", "long.gz"], "long.gz, line 1: has 100,000,000 bytes or more; is it lines of text?"),
-        (["--input", "/dev/zero"], "/dev/zero, line 1: has 100,000,000 bytes or more; is it lines of text?"),
         (["--input", "plain.gz"], "plain.gz after line 0: not a whole gzip file: "),
-        (["--input", "in.xz"], "in.xz: is packed by xz; unpack it first (xz -dk FILE): what is read is lines of UTF-8"),
-        (["--input", "in.bz2"], "in.bz2: is packed by bzip2; unpack it first"),
-        (["--input", "in.zip"], "in.zip: is packed by zip; unpack it first"),
-        (["--input", "in.zst"], "in.zst: is packed by zstd; unpack it first"),
-        (["--input", "in.z"], "in.z: is packed by gzip; unpack it first"),
         (["--input", "twice.gz"], "twice.gz: is packed by xz; unpack it first"),
         (["--input", "in.txt", "--output", "in.txt"], "--output in.txt: that is the input; name another file"),
         (["--output", "no/such/file", "1"], "--output no/such/file: no file can be written there"),
@@ -313,12 +280,7 @@ def test_what_the_user_can_mend_is_one_sentence(run, input_file, tmp_path, argum
     (tmp_path / "folder" / "file").write_text("")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 2\n" * 1000)[:-4])
     (tmp_path / "plain.gz").write_bytes(b"1 2\n")
-    for name, pack in (("in.xz", lzma.compress), ("in.bz2", bz2.compress), ("in.z", gzip.compress)):
-        (tmp_path / name).write_bytes(pack(b"1 2\n"))
     (tmp_path / "twice.gz").write_bytes(gzip.compress(lzma.compress(b"1 2\n")))
-    (tmp_path / "in.zst").write_bytes(bytes.fromhex("28b52ffd04582100003120320a"))  # RFC 8878
-    with zipfile.ZipFile(tmp_path / "in.zip", "w") as file:
-        file.writestr("in.txt", "1 2\n")
     (tmp_path / "long.gz").write_bytes(gzip.compress(bytes(100_000_001), 1))
     done = call("translate", run, *arguments)
     assert (done.status, done.out) == (2, "")
@@ -326,13 +288,6 @@ def test_what_the_user_can_mend_is_one_sentence(run, input_file, tmp_path, argum
     assert sentence.startswith(message)
     assert "Traceback" not in done.err
     assert input_file.read_text() == "\n".join(LINES) + "\n"
-
-
-@pytest.mark.parametrize("option", [("--nbest", "0"), ("--batch-tokens", "0"), ("--attention-pictures", "-1")])
-def test_numbers_out_of_range_are_refused(run, option):
-    done = call("translate", run, *option, "1")
-    assert (done.status, done.out) == (2, "")
-    assert f"Invalid value for '{option[0]}'" in done.err
 
 
 def test_any_bytes_give_a_line_for_each_line(run, input_file, tmp_path, monkeypatch):
@@ -428,9 +383,25 @@ def test_a_line_is_answered_before_the_next(run, channel):
     assert ("Type a line, Ctrl-D to end." in stderr) == is_typed
 
 
+@contextmanager
+def within(seconds):
+    """A test that waits for what does not come fails, and does not hang."""
+
+    def late(*arguments):
+        raise TimeoutError(f"still waiting after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_chunks_of_a_pipe_hold_what_has_arrived():
     reader, writer = os.pipe()
-    with os.fdopen(reader, "rb") as theirs, os.fdopen(writer, "wb", buffering=0) as ours:
+    with within(60), os.fdopen(reader, "rb") as theirs, os.fdopen(writer, "wb", buffering=0) as ours:
         arriving = cli_lines.chunks(cli_lines.LineSource("a pipe", theirs), [])
         ours.write(b"a\nb\nhalf of c")
         assert next(arriving) == ["a", "b"]

@@ -17,8 +17,8 @@ from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.sections.attention import Attention
 from paddle_tfm.comparison.report.sections.batches import Batches
 from paddle_tfm.comparison.report.sections.encodings import Encodings
-from paddle_tfm.inference.align import align
-from paddle_tfm.inference.heads import head_weights, read_by
+from paddle_tfm.inference.alignment import align
+from paddle_tfm.inference.attention_weights import head_weights, read_by
 from paddle_tfm.inference.translate import Translation
 from paddle_tfm.pages.heat import CELL, heat_map
 from paddle_tfm.recipe.plan import plan_run

@@ -1,4 +1,9 @@
-"""Vocabulary, codec and batches."""
+"""Lines, vocabulary, codec and batches."""
+
+import bz2
+import gzip
+import io
+import lzma
 
 import numpy as np
 import pytest
@@ -6,6 +11,7 @@ import pytest
 from paddle_tfm import UserError, create_registry, load_recipe
 from paddle_tfm.data.batches import Stream, collate, in_order
 from paddle_tfm.data.codec import Codec
+from paddle_tfm.data.pairs import raw_lines
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN, Vocabulary
 from paddle_tfm.protocols import Example
 from paddle_tfm.recipe.plan import plan_run
@@ -15,6 +21,22 @@ PAIRS = [Example("a b c", "x y"), Example("b c", "y"), Example("c", "x c z"), Ex
 
 def planned(*overrides):
     return plan_run(load_recipe("base", overrides).runs()[0], create_registry())
+
+
+@pytest.mark.parametrize(
+    ("head", "program"),
+    [
+        (bz2.compress(b"1 2"), "bzip2"),
+        (gzip.compress(b"1 2"), "gzip"),
+        (lzma.compress(b"1 2"), "xz"),
+        (b"PK\3\4", "zip"),
+        (bytes.fromhex("28b52ffd04582100003120320a"), "zstd"),  # RFC 8878
+    ],
+)
+def test_what_is_packed_is_told_by_its_head(head, program):
+    with pytest.raises(UserError, match=f"^texts: is packed by {program}; unpack it first"):
+        list(raw_lines(io.BytesIO(head).readline, "texts"))
+    assert list(raw_lines(io.BytesIO(b"BZh begins a text").readline, "texts")) == [b"BZh begins a text"]
 
 
 @pytest.fixture

@@ -142,10 +142,10 @@ def test_an_unchanged_file_is_hashed_once(data, monkeypatch):
     assert "its SHA-256 is" in complaint(Numbers()) and hashed == [path, path]
 
 
-@pytest.mark.parametrize("record", ["{", "[]", '{"a.tsv": 3}', '{"a.tsv": {}}', "\ud800"])
+@pytest.mark.parametrize("record", ["{", "[]", '{"a.tsv": {}}'])
 def test_a_damaged_record_is_no_record(data, record):
     path = put(data)
-    path.with_name(cache.RECORD).write_text(record, "utf-8", "surrogatepass")
+    path.with_name(cache.RECORD).write_text(record, "utf-8")
     cache.ensure(Numbers())
     assert json.loads(path.with_name(cache.RECORD).read_text())["a.tsv"]["sha256"] == SHA
 
@@ -167,18 +167,6 @@ def test_a_folder_that_is_marked_read_only_is_read_and_left_alone(data, named):
         assert [path.name for path in folder.iterdir()] == ["a.tsv"]
     finally:
         folder.chmod(0o755)
-
-
-def test_a_read_only_root_gets_no_new_folder(data):
-    data.mkdir()
-    data.chmod(0o555)
-    try:
-        assert complaint(Numbers()).startswith(
-            f"{data / 'numbers'} lacks a.tsv and cannot be written: Permission denied"
-        )
-        assert list(data.iterdir()) == []
-    finally:
-        data.chmod(0o755)
 
 
 def test_a_file_where_the_folder_should_be(data):
@@ -210,26 +198,6 @@ def test_what_nobody_hashed_is_pinned_at_first_use(data):
     assert cache.first_hashes(Numbers) == {"a.tsv": hashlib.sha256(b"other").hexdigest()}
 
 
-def test_a_record_that_somebody_brought_is_not_believed(data):
-    """Of the size and time of a file, which an archive sets: what the package knows of it is compared."""
-    path = put(data)
-    cache.ensure(Numbers())
-    record = path.with_name(cache.RECORD)
-    forged, times = json.loads(record.read_text("utf-8")), path.stat()
-    path.write_bytes(TEXT.replace(b"eins", b"acht"))
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    record.write_text(json.dumps(forged), "utf-8")
-    assert "its SHA-256 is" in complaint(Numbers())
-
-
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("../outside")], ids=["pipe", "link"])
-def test_a_lock_that_somebody_brought_is_not_waited_for_nor_followed(make, data):
-    put(data)
-    make(data / "numbers" / cache.LOCK)
-    cache.ensure(Numbers())
-    assert not (data / "outside").exists()
-
-
 # ------------------------------------------------------------------------------------------------------------- fetching
 
 
@@ -243,18 +211,6 @@ def test_what_is_missing_is_fetched_and_the_rest_is_not(data, home):
     (served / "b.tsv").unlink()
     assert cache.ensure(numbers(*Numbers.remote_files, file)) == paths
     assert sorted(path.name for path in paths["b.tsv"].parent.iterdir()) == [".checked.json", ".lock", "a.tsv", "b.tsv"]
-
-
-def test_a_later_copy_of_what_nobody_hashed_must_equal_the_first(data, home):
-    served, address = home
-    (served / "a.tsv").write_bytes(TEXT)
-    dataset = numbers(RemoteFile("a.tsv", (f"{address}/a.tsv",)))
-    path = cache.ensure(dataset)["a.tsv"]
-    path.unlink()
-    assert cache.ensure(dataset)["a.tsv"].read_bytes() == TEXT
-    path.unlink()
-    (served / "a.tsv").write_bytes(TEXT * 2)
-    assert f"but was {SHA[:16]}… when first used" in complaint(dataset)
 
 
 def test_without_network_the_files_are_listed_with_their_places(data):

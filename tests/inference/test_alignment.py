@@ -11,8 +11,7 @@ import paddle_tfm
 from paddle_tfm import UserError, plotting
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.vocabulary import BOS
-from paddle_tfm.inference.align import Alignment, align
-from paddle_tfm.inference.maps import AlignmentFolder, draw
+from paddle_tfm.inference.alignment import Alignment, AlignmentFolder, align, draw
 from paddle_tfm.inference.translate import Translation
 from paddle_tfm.plotting import fonts
 from paddle_tfm.protocols import Example, Tap

@@ -1,6 +1,4 @@
-"""A language model that is a table: what searches are held against brute force over."""
-
-import itertools
+"""A language model that is a table: what searches are tried over."""
 
 import numpy as np
 import paddle
@@ -36,11 +34,3 @@ class Table(Decoding):
 
     def select(self, rows):
         self.rows = [self.rows[row] for row in rows.tolist()]
-
-
-def brute_force(table, sentence, limit):
-    """Every output up to the limit with its log-probability."""
-    for length in range(limit + 1):
-        for words in itertools.product(WORDS, repeat=length):
-            total = sum(table.log_probs(sentence, words[:i])[word] for i, word in enumerate(words))
-            yield list(words), total + table.log_probs(sentence, words)[EOS]

@@ -68,20 +68,6 @@ def test_with_a_prefix_the_best_of_all_outputs_that_begin_with_it_is_found(tiny_
         agree(hypotheses, ranked(every, search, lambda ids, prefix=prefix: list(ids[: len(prefix)]) == prefix))
 
 
-@pytest.mark.parametrize(
-    "search", [Greedy(max_length=6), Beam(size=2, max_length=6), Sampling(samples=5, max_length=6)]
-)
-def test_every_search_begins_with_the_prefix(tiny_model, examples, every_output, search):
-    model = tiny_model()
-    results = decode_all(model, examples, search, prefixes=PREFIXES)
-    for example, prefix, hypotheses in zip(examples, PREFIXES, results):
-        every = every_output(model, example)
-        for ids, score in hypotheses:
-            assert ids[: len(prefix)] == prefix
-            if len(ids) <= LONGEST:
-                assert score == pytest.approx(every[tuple(ids)], abs=1e-3)
-
-
 def test_a_prefix_longer_than_the_limit_is_the_whole_output(tiny_model, examples):
     prefix = [4, 5, 4, 5, 4, 5]
     for search in (Greedy(max_length=2), Beam(size=3, max_length=2), Sampling(max_length=2)):

@@ -27,7 +27,7 @@ from paddle_tfm.protocols import Section
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from paddle_tfm.inference.heads import HeadWeights
+    from paddle_tfm.inference.attention_weights import HeadWeights
     from paddle_tfm.train.run import Run
 
 SENTENCES, VARIANTS, PIECES = 2, 4, 16  # that are shown at most, so that the page stays small
@@ -92,7 +92,7 @@ def _sentences(facts: Facts) -> tuple[list[Attended], list[str]]:
 
 
 def _chosen(facts: Facts) -> tuple[list[Attended], list[str]]:
-    from paddle_tfm.inference.heads import read_by
+    from paddle_tfm.inference.attention_weights import read_by
 
     sentences: list[Attended] = []
     lacking: dict[str, None] = {}
@@ -134,7 +134,7 @@ def _short(facts: Facts, sample: SideBySide, variant: str) -> Sequence[HeadWeigh
     Raises:
         UserError: the model cannot be loaded.
     """
-    from paddle_tfm.inference.heads import head_weights
+    from paddle_tfm.inference.attention_weights import head_weights
 
     run = _model(facts, variant, sample.seed)
     items = head_weights(run.model, run.codec, sample.source, sample.outputs[variant])
