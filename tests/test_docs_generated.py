@@ -73,7 +73,7 @@ def test_the_glossary_says_in_both_languages_what_is_where_it_says():
     rows = re.findall(
         r"^\| (.+?) \| (.+?) \| (.+?) \| `(.+?)` \|$", (ROOT / "docs/glossary.md").read_text("utf-8"), re.M
     )
-    assert len(rows) > 60
+    assert 50 < len(rows) <= 70
     for term, chinese, meaning, where in rows:
         assert re.search("[\u4e00-\u9fff]", chinese), term
         assert meaning, term
@@ -85,7 +85,7 @@ def test_the_glossary_says_in_both_languages_what_is_where_it_says():
 
 def test_the_index_of_the_decisions_lists_each_by_its_title():
     folder = ROOT / "docs/decisions"
-    index = dict(re.findall(r"^- \[(.+)\]\(([\w.-]+)\)$", (folder / "README.md").read_text("utf-8"), re.M))
+    index = dict(re.findall(r"^- \[(.+?)\]\(([\w.-]+)\)", (folder / "README.md").read_text("utf-8"), re.M))
     assert {file: title for title, file in index.items()} == {
         file.name: file.read_text("utf-8").splitlines()[0].removeprefix("# ")
         for file in folder.glob("*.md")

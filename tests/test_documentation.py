@@ -190,11 +190,6 @@ def test_every_path_that_a_page_names_exists(page):
     assert paths or page.startswith(("README", "docs/"))
 
 
-def test_every_decision_is_listed_once():
-    pages = re.findall(r"\]\(([\w-]+\.md)\)", _text("docs/decisions/README.md"))
-    assert sorted([*pages, "README.md"]) == sorted(path.name for path in (ROOT / "docs/decisions").glob("*.md"))
-
-
 @pytest.mark.parametrize("page", ["docs/results.md", *READMES])
 def test_the_figures_of_multi30k_are_those_of_its_records(page):
     folders = sorted((ROOT / "docs/results/multi30k-products/float32").iterdir())
