@@ -54,12 +54,11 @@ def component_class() -> type:
     return Component
 
 
-def registered_class(kind: str, name: str) -> tuple[Path, str]:
-    """The file and the name of a registered class."""
+def registered_class(kind: str, name: str) -> str:
+    """The name of a registered class."""
     from paddle_tfm import create_registry
 
-    module, _, cls = create_registry().entry(kind, name).target.partition(":")
-    return Path(importlib.util.find_spec(module).origin), cls
+    return create_registry().entry(kind, name).target.partition(":")[2]
 
 
 def invariants(kind: str) -> frozenset[str]:
@@ -139,55 +138,57 @@ def _call(task: dict, out: int, errors: int) -> None:
 
 
 def items(tree: Path, file: Path) -> None:
-    """Every class that the kit is tried on, wherever it stands below tests/conformance: objects with `caught_by` are
-    wrong, those with `changes` right; so are twins, and classes in the files `right_*.py`."""
+    """Every class that the kit is tried on, wherever it stands below tests/conformance: edits, which have a `source` and
+    the check that they are `caught_by` ("": none may fail); what they are edits of; executors, sections and listeners."""
     load_paddle()
     folder, found = tree / "tests" / "conformance", {}
-    sources = [path for path in sorted(folder.rglob("*.py")) if not path.name.startswith("test_")]
-    sys.path[:0] = sorted({str(path.parent) for path in sources})
-    for path in sources:
-        if path.parent.name == "twins":
-            name = "Twin" if "class Twin(" in path.read_text("utf-8") else None
-            _add(found, f"twin {path.stem}", path.read_text("utf-8"), path.stem, name, None)
+    sys.path[:0] = [str(folder), *(str(folder / name) for name in ("mutants", "attacks"))]
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text("utf-8")
+        if path.name in IN_TESTS:
+            _add_of_tests(found, IN_TESTS[path.name], text, _module(path))
+        elif path.name.startswith("test_"):
             continue
-        module = _module(path)
-        if path.name.startswith("right_"):
-            for name, cls in vars(module).items():
-                if isinstance(cls, type) and issubclass(cls, component_class()) and cls.__module__ == module.__name__:
-                    _add(
-                        found,
-                        f"right {path.stem.removeprefix('right_')} {name}",
-                        path.read_text("utf-8"),
-                        "",
-                        name,
-                        None,
-                    )
-        for each in _objects(module):
-            group = "wrong" if hasattr(each, "caught_by") else "right"
-            twin, caught_by = getattr(each, "twin", ""), getattr(each, "caught_by", None)
-            _add(found, f"{group} {each}", each.source(), twin, getattr(each, "cls", "Twin"), caught_by)
-    for file_name, kind in IN_TESTS.items():
-        for path in folder.rglob(file_name):
-            text, module = path.read_text("utf-8"), _module(path)
-            for name, value in vars(module).items():
-                if (
-                    isinstance(value, type)
-                    and getattr(value, "kind", "") == kind
-                    and value.__module__ == module.__name__
-                ):
-                    _add(found, f"{kind} {name}", text, "", name, None)
-                if kind == LISTENER and isinstance(value, str) and "@hookimpl" in value and "sleep" not in value:
-                    _add(found, f"{kind} {name}", value, "", kind, None)
+        elif "\nclass Twin(" in text:
+            _add(found, f"twin {path.stem}", text, path.stem, "Twin", None)
+        elif path.parent.name == "right" or path.name.startswith("right_"):
+            for name in _own(_module(path), component_class()):
+                _add(found, f"class {name}", text, "", name, None)
+        else:
+            for edit in _edits(_module(path)):
+                of = getattr(edit, "of", getattr(edit, "twin", ""))
+                cls = getattr(edit, "cls", of.partition(":")[2] or "Twin")
+                _add(found, str(edit), edit.source(), of, cls, getattr(edit, "caught_by", None))
     file.write_text(json.dumps(list(found.values())), "utf-8")
 
 
-def _add(found: dict[str, dict], name: str, text: str, twin: str, cls: str | None, caught_by: str | None) -> None:
-    if "/" in twin:
-        cls = registered_class(*twin.split("/"))[1]
-    found[name] = {"name": name, "text": text, "twin": twin, "class": cls, "caught_by": caught_by}
+def _add(found: dict[str, dict], name: str, text: str, of: str, cls: str, caught_by: str | None) -> None:
+    if "/" in of:
+        cls = registered_class(*of.split("/"))
+    found[name] = {"name": name, "text": text, "of": of, "class": cls, "caught_by": caught_by}
 
 
-def _objects(module) -> list[object]:
+def _add_of_tests(found: dict[str, dict], kind: str, text: str, module) -> None:
+    if kind == LISTENER:
+        texts = {name: value for name, value in vars(module).items() if isinstance(value, str) and "@hookimpl" in value}
+        for name, value in texts.items():
+            if "sleep" not in value:  # waiting for it takes minutes
+                _add(found, f"{kind} {name}", value, "", kind, None)
+        return
+    for name, cls in _own(module, component_class()).items():
+        if cls.kind == kind:
+            _add(found, f"{kind} {name}", text, "", name, None)
+
+
+def _own(module, base: type) -> dict[str, type]:
+    """The classes derived from `base` that a module defines."""
+    classes = {
+        name: value for name, value in vars(module).items() if isinstance(value, type) and issubclass(value, base)
+    }
+    return {name: cls for name, cls in classes.items() if cls.__module__ == module.__name__}
+
+
+def _edits(module) -> list[object]:
     """All objects with a source that stand in a list, a tuple or a dictionary of a module."""
     tables = [value for value in vars(module).values() if isinstance(value, list | tuple | dict)]
     return [each for table in tables for each in table if hasattr(each, "source") and callable(each.source)]
@@ -221,9 +222,9 @@ def _judged(item: dict, source: Path) -> dict[str, object]:
     if item["class"] == LISTENER:
         statuses = outcomes_of_listener(source)
     else:
-        cls, as_kind = getattr(_module(source), item["class"]), AS_KIND.get(item["twin"])
+        cls, as_kind = getattr(_module(source), item["class"]), AS_KIND.get(item["of"])
         only = frozenset([wanted]) if wanted else invariants(as_kind or cls.kind)
-        statuses = outcomes(cls, as_kind, MASK.get(item["twin"]), only)
+        statuses = outcomes(cls, as_kind, MASK.get(item["of"]), only)
     if wanted:
         return {wanted: statuses.get(wanted, "no such check")}
     return {"failing": sorted(name for name, status in statuses.items() if status == "fail")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import shutil
 from pathlib import Path
 
@@ -12,10 +11,10 @@ from trees import Said, Task, Tree
 
 import recipes
 
-ROOT = Path(__file__).resolve().parents[2]
 KEPT_OF_A_ROW = ("variant", "seeds", "mean", "spread", "difference", "diverged", "parameters")
 KEPT_OF_A_CLAIM = ("name", "verdict", "mean", "low", "high", "seeds", "lost")
-METRICS = {"exact_match": (True, "%"), "token_error_rate": (False, "%")}
+DIRECTIONS = {"exact_match": True, "token_error_rate": False}
+PARAMETERS = {"": 1000, "s": 1000, "m": 4000, "l": 16000}  # of each size of a ladder
 LOSS = ["--metric", "loss"]  # a smallest effect is of the metric that a recipe calls best, here the default
 SWEEP = {
     **recipes.SMALL,
@@ -40,21 +39,20 @@ SWEEP = {
 def comparisons(tree: Tree, pinned: dict | None) -> dict[str, object]:
     """Rows with means, verdicts and intervals, and the judged claims."""
     folder, options = tree.new_folder("compared"), {}
-    recorded = sorted((ROOT / "docs" / "results").glob("multi30k-*"))
-    for source in recorded:
+    for source in sorted((tree.records / "docs" / "results").glob("multi30k-*")):
         shutil.copytree(source, folder / f"recorded {source.name}")
         options[f"recorded {source.name}"] = ["--metric", "chrf"]
-    for file in sorted((ROOT / "docs" / "findings").glob("*.json")):
+    for file in sorted((tree.records / "docs" / "findings").glob("*.json")):
         baseline, sweep = _after(file)
         _write(folder / f"after {file.stem}", sweep)
         options[f"after {file.stem}"] = ["--metric", "exact_match", "--baseline", baseline]
     for name, (sweep, question, more) in _made().items():
         _write(folder / name, sweep, question)
         options[name] = ["--metric", "exact_match", "--baseline", "a", *more]
-    tasks = [
-        Task(["compare", name, *more, "--json", "--out", f"pages/{name}"], folder) for name, more in options.items()
-    ]
-    return dict(zip(options, map(_facts, tree.commands(tasks)))) | _trained(tree)
+    names = tree.chosen(options)
+    tasks = [Task(["compare", name, *options[name], "--json", "--out", f"pages/{name}"], folder) for name in names]
+    facts = dict(zip(names, map(_facts, tree.commands(tasks))))
+    return facts | (_trained(tree) if tree.chosen(["trained"]) else {})
 
 
 def _facts(said: Said) -> dict[str, object]:
@@ -77,11 +75,10 @@ def _trained(tree: Tree) -> dict[str, object]:
     """A sweep with looks and claims, whose runs are trained here; and two of its runs by bootstrap."""
     folder = tree.new_folder("sweep")
     recipes.write_yaml(folder / "recipe.yaml", SWEEP)
-    ran, compared, page, bootstrap = tree.commands(
+    ran, compared, bootstrap = tree.commands(
         [
             Task(["run", "recipe.yaml", "--out", "runs", "--workers", "1"], folder),
             Task(["compare", "runs", "--json"], folder),
-            Task(["compare", "runs", "--metric", "token_error_rate", "--csv"], folder),
             Task(
                 ["compare", "runs/layer/seed-1", "runs/fast/seed-1", "--bootstrap", "--json", "--out", "both"], folder
             ),
@@ -89,13 +86,9 @@ def _trained(tree: Tree) -> dict[str, object]:
     )
     if ran.status:
         return {"trained": {"status": ran.status, "errors": ran.errors[-2000:]}}
-    table = [line.split(",") for line in page.out.splitlines()]
-    timed = [number for number, name in enumerate(table[0] if table else []) if re.search("second|time", name)]
-    untimed = [[value for number, value in enumerate(line) if number not in timed] for line in table]
     found = json.loads(bootstrap.out) if bootstrap.status == 0 else bootstrap.errors[-500:]
     return {
         "trained": _facts(compared),
-        "trained, as CSV": {"status": page.status, "table": untimed},
         "trained, by bootstrap": {"status": bootstrap.status, "numbers": found},
     }
 
@@ -109,19 +102,12 @@ def _write(folder: Path, sweep: dict[str, list], question: dict | None = None) -
             run = folder / variant / f"seed-{seed}"
             run.mkdir(parents=True)
             test = {} if value is None else {"exact_match": value, "token_error_rate": 1.2 - value, "loss": 3.0 - value}
-            size = {"size": variant.partition("@")[2]} if "@" in variant else {}
-            parameters = (
-                {"": 1000, "s": 1000, "m": 4000, "l": 16000}[size.get("size", "")]
-                if size.get("size", "") in "sml"
-                else 1000
-            )
+            size = variant.partition("@")[2]
             results = {
-                "recipe": "made", "variant": variant, **size, "seed": seed, "steps": 4, "parameters": parameters,
-                "matrix_parameters": parameters, "tokens": 1000000, "seconds": 60.0, "tokens_per_second": 9.0, "best_step": 4,
+                "recipe": "made", "variant": variant, "seed": seed, "steps": 4, "parameters": PARAMETERS[size],
+                "matrix_parameters": PARAMETERS[size], "tokens": 1000000, "seconds": 60.0, "tokens_per_second": 9.0, "best_step": 4,
                 "dropped": {}, "diverged": "the loss became nan at step 3" if value is None else None,
-                "directions": {name: higher for name, (higher, _) in METRICS.items()},
-                "units": {name: unit for name, (_, unit) in METRICS.items()},
-                "signatures": {}, "valid": {}, "test": test, "data": "d",
+                "directions": DIRECTIONS, "units": dict.fromkeys(DIRECTIONS, "%"), "signatures": {}, "valid": {}, "test": test, "data": "d", **({"size": size} if size else {}),
             }  # fmt: skip
             (run / "results.json").write_text(json.dumps(results), "utf-8")
     if question is not None:

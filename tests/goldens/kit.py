@@ -21,7 +21,7 @@ def kit(tree: Tree, pinned: dict | None) -> dict[str, object]:
     others = tree.folder.parent / "pinned" / ITEMS
     if pinned is not None and others.is_file():
         items = {item["name"]: item for item in json.loads(others.read_text("utf-8"))} | items
-    names = sorted(items, key=lambda name: hashlib.sha256(name.encode()).digest())[:: tree.every]
+    names = sorted(tree.chosen(items), key=lambda name: hashlib.sha256(name.encode()).digest())[:: tree.every]
     return _judged(tree, [items[name] for name in names])
 
 

@@ -53,8 +53,9 @@ def json_lines(file: Path) -> list[dict]:
 
 def losses(tree: Tree, pinned: dict | None) -> dict[str, object]:
     """Of ten recipes: the log of every step, gradients of the first, weights after the last, scores and predictions."""
-    said = trained(tree, list(recipes.TEN))
-    return {name: _losses(tree.folder / "trained" / name / RUN, said.get(name)) for name in recipes.TEN}
+    names = tree.chosen(recipes.TEN)
+    said = trained(tree, names)
+    return {name: _losses(tree.folder / "trained" / name / RUN, said.get(name)) for name in names}
 
 
 def _losses(run: Path, said: Said | None) -> dict[str, object]:
@@ -81,15 +82,14 @@ def ids(tree: Tree, pinned: dict | None) -> dict[str, object]:
     runs is promised), it trains them itself, and their weights must be the same.
     """
     facts: dict[str, object] = {}
+    names = tree.chosen(recipes.FINISHED)
     others = tree.folder.parent / "pinned" / "finished"
     if pinned is not None and others.is_dir():
         folder = tree.new_folder("decoded")
-        for name in recipes.FINISHED:
+        for name in names:
             shutil.copytree(others / name, folder / name)
-        facts = {
-            name: each for name, each in _decoded(tree, folder, list(recipes.FINISHED)).items() if not _refused(each)
-        }
-    rest = [name for name in recipes.FINISHED if name not in facts]
+        facts = {name: each for name, each in _decoded(tree, folder, names).items() if not _refused(each)}
+    rest = [name for name in names if name not in facts]
     for name, said in trained(tree, rest, finished=True).items():
         if said.status:
             facts[name] = {"status": said.status, "errors": said.errors[-2000:]}
@@ -123,7 +123,7 @@ def _decoded(tree: Tree, folder: Path, names: list[str]) -> dict[str, object]:
 
 def exports(tree: Tree, pinned: dict | None) -> dict[str, object]:
     """Of six recipes: written or refused, what the proof counted, and the numbers of the model that was written."""
-    names = list(recipes.EXPORTED)
+    names = tree.chosen(recipes.EXPORTED)
     trained(tree, names)
     folders = [tree.folder / "trained" / name for name in names]
     said = tree.commands(

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,18 +34,25 @@ class Task:
 
 
 class Tree:
-    """Its packages come first on the path of `python`, whatever is installed there; its files go into `folder`."""
+    """Its packages come first on the path of `python`, whatever is installed there; its files go into `folder`.
 
-    def __init__(self, root: Path, python: str, folder: Path, jobs: int = 1, every: int = 1):
+    Args:
+        records: the worktree whose recorded results are compared, by either tree.
+        jobs, every: of the classes of `kit`, every so many-th, in so many processes. case: what is asked for in names.
+    """
+
+    def __init__(self, root: Path, python: str, folder: Path, records: Path, jobs: int, every: int, case: str):
         self.root, self.python, self.folder, self.jobs = root.resolve(), python, folder.resolve(), jobs
-        self.every = every
+        self.records, self.every, self.case = records.resolve(), every, case
         self.folder.mkdir(parents=True, exist_ok=True)
         self.made: set[str] = set()  # what is in `folder` already, made by this process
         packages = self.folder / "packages"
-        shutil.rmtree(packages, ignore_errors=True)
-        packages.mkdir()
+        packages.mkdir(exist_ok=True)
         for name, path in PACKAGES.items():
-            (packages / name).symlink_to(self.root / path)
+            link = packages / name
+            if not link.is_symlink() or link.readlink() != self.root / path:
+                link.unlink(missing_ok=True)
+                link.symlink_to(self.root / path)
         alone = {name: value for name, value in os.environ.items() if not name.startswith("PADDLE_TFM_KEEP")}
         self.environment = {
             "OMP_NUM_THREADS": "1",
@@ -59,6 +66,15 @@ class Tree:
         """The commit of the worktree."""
         done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=self.root, capture_output=True, text=True, check=True)
         return done.stdout.strip()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all cases are asked for."""
+        return not self.case and self.every == 1
+
+    def chosen(self, names: Iterable[str]) -> list[str]:
+        """The cases that were asked for."""
+        return [name for name in names if self.case in name]
 
     def new_folder(self, name: str) -> Path:
         """An empty folder of that name."""
