@@ -41,7 +41,9 @@ def two_variants(trained, tmp_path_factory):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_terminal_of_any_width_shows_the_verdict_whole(two_variants, tmp_path, width):
     text = plain(in_terminal(width, "compare", two_variants, "--out", tmp_path))
-    table = text.partition("right:")[0].partition("wrong:")[0]
+    differing, _, scores = text.partition("\n\n")
+    assert differing == "In what pre-layer differs from post-batch-with-a-name: nothing"
+    table = scores.partition("right:")[0].partition("wrong:")[0]
     assert "…" not in table
     assert re.search(r"^pre-layer .*% ± .* undetermined", table, re.MULTILINE)
     assert re.search(r"^post-batch-with-a-name .*% ± .* baseline", table, re.MULTILINE)
