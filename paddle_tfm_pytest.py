@@ -58,7 +58,7 @@ def conformance_check(request: pytest.FixtureRequest):
     def run() -> None:
         from paddle_tfm import UserError
         from paddle_tfm.testing import EXPECTED_FAILURE, FAIL, SKIP, examine, installed, with_class
-        from paddle_tfm.testing.target import examine_class
+        from paddle_tfm.testing.lookup import examine_class
 
         only = frozenset({name})
         try:

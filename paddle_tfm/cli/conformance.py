@@ -9,9 +9,8 @@ from paddle_tfm.cli.plugin_check_report import ReportPrinter
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS, LISTENER
 from paddle_tfm.registry import Registry
-from paddle_tfm.testing import Report, checks, examine
-from paddle_tfm.testing import target as targets
-from paddle_tfm.testing.reference import Reference
+from paddle_tfm.testing import Report, checks, examine, lookup
+from paddle_tfm.testing.reference.compared import Reference
 
 EXAMINED = (*KINDS, LISTENER)
 REFERENCE = "reference"  # the check that --reference adds
@@ -71,8 +70,8 @@ def examine_ordinary(wanted: Request, as_kind: str, registry: Registry) -> None:
     _refuse_unknown(wanted.only, [as_kind])
     printer, only = ReportPrinter(wanted.brief, wanted.as_json), frozenset(wanted.only)
     with printer.component(target):
-        cls, pad_id = targets.ordinary_class(target, as_kind), wanted.pad_id or 0
-        report = targets.examine_class(
+        cls, pad_id = lookup.ordinary_class(target, as_kind), wanted.pad_id or 0
+        report = lookup.examine_class(
             as_kind, cls, wanted.options, wanted.mask, pad_id, registry, only, printer.outcome
         )
         printer.end(report)
@@ -112,7 +111,7 @@ def _report(
         beside = against.outcome()
         printer.outcome(beside)
         report = replace(report, outcomes=(*report.outcomes, beside))
-    if sentence := targets.not_registered(kind, name, registry):
+    if sentence := lookup.not_registered(kind, name, registry):
         report = replace(report, notes=(*report.notes, sentence))
     return report
 
@@ -123,7 +122,7 @@ def _chosen(wanted: Request, registry: Registry) -> list[tuple[str, str]]:
     _refuse_kind(kind)
     if target is not None and wanted.with_wrong:
         raise UserError("--all is for a check without TARGET; what is wrong on purpose can be named, as others are")
-    named = targets.everything(registry, wanted.with_wrong) if target is None else targets.find(target, registry)
+    named = lookup.everything(registry, wanted.with_wrong) if target is None else lookup.find(target, registry)
     components = [each for each in named if kind in (None, each[0])]
     if not components:
         names = ", ".join(f"{each} '{name}'" for each, name in named) if target is not None else ""

@@ -80,9 +80,9 @@ def examine(
         if options:
             raise UserError(f"listener {name}: a listener has no options")
         return Report(kind, name, run_checks(Listener(registry.plugins, name), only, on_outcome))
-    from paddle_tfm.testing.subject import Subject
+    from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 
-    subject = Subject(registry, kind, name, options)
+    subject = ComponentUnderTest(registry, kind, name, options)
     notes = [f"not at {site}: {sentence}" for site, sentence in subject.refusals.items()]
     return Report(kind, name, run_checks(subject, only, on_outcome), tuple(notes))
 

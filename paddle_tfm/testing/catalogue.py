@@ -6,12 +6,13 @@ Importing a module registers its checks, so this is the one place where the orde
 # isort: off
 from paddle_tfm.testing.invariants import training, parameters, independence, decoding, numerics, values  # noqa: F401
 from paddle_tfm.testing.invariants import seeds, auxiliary, cost, options  # noqa: F401
-from paddle_tfm.testing.kinds import attention, attention_heads, attention_dropout, attention_masks  # noqa: F401
-from paddle_tfm.testing.kinds import norm, placement, placement_residual, placement_chance  # noqa: F401
-from paddle_tfm.testing.kinds import position, position_length, position_table, position_far  # noqa: F401
-from paddle_tfm.testing.kinds import feed_forward, norms_inside, head, head_words, initializer  # noqa: F401
-from paddle_tfm.testing.kinds import tidiness  # noqa: F401
-from paddle_tfm.testing.kinds import task, dataset, tokenizer, tokenizer_rules, metric  # noqa: F401
-from paddle_tfm.testing.kinds import search, schedule, optimizer, optimizer_parameters, executor, section  # noqa: F401
-from paddle_tfm.testing.kinds import listener, whole_model  # noqa: F401
+from paddle_tfm.testing.kinds.layers import attention, attention_heads, attention_weights  # noqa: F401
+from paddle_tfm.testing.kinds.layers import norm, placement, placement_residual  # noqa: F401
+from paddle_tfm.testing.kinds.layers import position, position_tables, position_far  # noqa: F401
+from paddle_tfm.testing.kinds.layers import feed_forward, norms_inside, head  # noqa: F401
+from paddle_tfm.testing.kinds.training import initializer  # noqa: F401
+from paddle_tfm.testing.kinds.layers import tidiness  # noqa: F401
+from paddle_tfm.testing.kinds.texts import task, dataset, tokenizer, tokenizer_rules, metric, search  # noqa: F401
+from paddle_tfm.testing.kinds.training import schedule, optimizer, optimizer_parameters  # noqa: F401
+from paddle_tfm.testing.kinds import executor, section, listener, whole_model  # noqa: F401
 from paddle_tfm.testing.report import CHECKS  # noqa: F401

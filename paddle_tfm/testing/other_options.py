@@ -13,10 +13,10 @@ import numpy as np
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.options import Option
+from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
+from paddle_tfm.testing.models.scene import Scene
+from paddle_tfm.testing.models.size import ONE_SENTENCE
 from paddle_tfm.testing.results import Failed, Note, Result, Skip
-from paddle_tfm.testing.scene import Scene
-from paddle_tfm.testing.size import ONE_SENTENCE
-from paddle_tfm.testing.subject import Subject
 from paddle_tfm.testing.unread import unread
 
 SMALL = (1, 10)  # what counts steps acts early
@@ -41,7 +41,7 @@ def other_values(option: Option) -> list[object]:
     return []
 
 
-def choices_of(subject: Subject) -> Iterator[tuple[str, object]]:
+def choices_of(subject: ComponentUnderTest) -> Iterator[tuple[str, object]]:
     """(option, value) of all choices and switches but the defaults. Those of a text are what its constructor names
     where it refuses another (`validators.one_of`)."""
     for name, option in subject.registry.options(subject.kind, subject.name).items():
@@ -55,7 +55,7 @@ def choices_of(subject: Subject) -> Iterator[tuple[str, object]]:
         yield from ((name, value) for value in values[:MOST_CHOICES])
 
 
-def switched_on(subject: Subject) -> Iterator[tuple[str, Subject]]:
+def switched_on(subject: ComponentUnderTest) -> Iterator[tuple[str, ComponentUnderTest]]:
     """A component as it is; and, for each number that is 0 and so switches something off, a decay of weights say, with
     a tenth in its place."""
     yield "", subject
@@ -68,7 +68,7 @@ def switched_on(subject: Subject) -> Iterator[tuple[str, Subject]]:
                 continue
 
 
-def _named_choices(subject: Subject, name: str) -> list[str]:
+def _named_choices(subject: ComponentUnderTest, name: str) -> list[str]:
     try:
         subject.with_options({name: NO_CHOICE})
     except UserError as error:
@@ -77,7 +77,7 @@ def _named_choices(subject: Subject, name: str) -> list[str]:
     return []
 
 
-class AtAllSites(Subject):
+class AtAllSites(ComponentUnderTest):
     """A component wherever it may stand at once, in models of two sizes and, of attention, under encodings of every
     hook: what depends on an option does not depend on the site, nor on how many sentences there are."""
 
@@ -88,7 +88,7 @@ class AtAllSites(Subject):
         return [scene for scene in scenes if scene.where.startswith(scenes[0].where) and scene.size != ONE_SENTENCE]
 
 
-def each_option(subject: Subject, observe: Observe) -> Result:
+def each_option(subject: ComponentUnderTest, observe: Observe) -> Result:
     """What is worth knowing of the options of a component: those whose other values change nothing, bit for bit. Where
     no line of its source reads such an option either, that is a failure: rare input cannot explain it.
 

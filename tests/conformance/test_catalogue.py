@@ -14,6 +14,7 @@ from catalogue import (
     build,
     class_name,
     edited,
+    one_of_each,
     right_classes,
     source,
 )
@@ -21,17 +22,20 @@ from catalogue import (
 from paddle_tfm import create_registry
 from paddle_tfm.testing import FAIL, INFO, PASS, examine, with_class
 from paddle_tfm.testing.catalogue import CHECKS
-from paddle_tfm.testing.target import examine_class, load
+from paddle_tfm.testing.lookup import examine_class, load
 
 pytestmark = pytest.mark.conformance
 INVARIANTS = frozenset(check.name for kind in CHECKS for check in CHECKS[kind] if not check.information)
 RIGHT_CLASSES = right_classes()
 
 
-def marked(cases):
-    """What was written without reading the kit is tried with `-m conformance` alone."""
-    exhaustive = pytest.mark.exhaustive
-    return [pytest.param(case, marks=exhaustive if ":" in getattr(case, "of", case) else ()) for case in cases]
+def exhaustive_but(sample, cases):
+    """The cases, those that are not in the sample tried with `-m conformance` alone."""
+    return [pytest.param(case, marks=() if case in sample else pytest.mark.exhaustive) for case in cases]
+
+
+OF_EACH_CHECK = one_of_each(WRONG, lambda wrong: (wrong.table, wrong.caught_by))
+OF_EACH_RIGHT_CLASS = one_of_each(RIGHT, lambda right: right.of)
 
 
 def report(text: str, of: str, only: frozenset[str] = frozenset()):
@@ -51,17 +55,17 @@ def report_of_a_file(path: Path, text: str, of: str, check: str):
     return examine(*with_class(registry, cls), registry=registry, only=frozenset({check}))[check]
 
 
-@pytest.mark.parametrize("of", marked(RIGHT_CLASSES))
+@pytest.mark.parametrize("of", exhaustive_but({of for of in RIGHT_CLASSES if ":" not in of}, RIGHT_CLASSES))
 def test_a_right_class_passes(of):
     assert [str(outcome) for outcome in report(source(of), of, INVARIANTS).failures] == []
 
 
-@pytest.mark.parametrize("right", RIGHT, ids=str)
+@pytest.mark.parametrize("right", exhaustive_but(OF_EACH_RIGHT_CLASS, RIGHT), ids=str)
 def test_an_edit_that_is_right_passes(right: Edited):
     assert [str(outcome) for outcome in report(right.source(), right.of, INVARIANTS).failures] == []
 
 
-@pytest.mark.parametrize("wrong", marked(WRONG), ids=str)
+@pytest.mark.parametrize("wrong", exhaustive_but(OF_EACH_CHECK, WRONG), ids=str)
 def test_what_is_wrong_fails_by_the_check_that_names_it(wrong: Edited):
     assert wrong.lines() <= 3
     outcome = report(wrong.source(), wrong.of, frozenset({wrong.caught_by}))[wrong.caught_by]

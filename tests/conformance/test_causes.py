@@ -6,7 +6,7 @@ from catalogue import WRONG, build
 from paddle_tfm import create_registry
 from paddle_tfm.testing import FAIL, Outcome, Report, checks, examine, with_class
 from paddle_tfm.testing.causes import CAUSES
-from paddle_tfm.testing.target import find
+from paddle_tfm.testing.lookup import find
 
 
 def report(kind, *failed, **details):

@@ -12,10 +12,10 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.recipe.sites import PER_SITE, sites
 from paddle_tfm.testing import checks
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS
+from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
+from paddle_tfm.testing.models.scene import Scene
+from paddle_tfm.testing.models.size import USUAL
 from paddle_tfm.testing.results import Failed, Note, Passed, Skip, difference
-from paddle_tfm.testing.scene import Scene
-from paddle_tfm.testing.size import USUAL
-from paddle_tfm.testing.subject import Subject
 
 REGISTRY = create_registry()
 OPTIONS = {  # what is tried beside the options that a component needs
@@ -30,7 +30,7 @@ MIXED_NORMS = {
 }
 
 
-class QuickSubject(Subject):
+class QuickSubject(ComponentUnderTest):
     """Tries all sites at once, and each by itself only where that is refused: most components stand everywhere."""
 
     @cached_property

@@ -9,8 +9,8 @@ from paddle_tfm import create_registry
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe.uses import default
 from paddle_tfm.testing import FAIL, SKIP, checks, run_checks
+from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.other_options import AtAllSites, other_values
-from paddle_tfm.testing.subject import Subject
 
 pytestmark = pytest.mark.conformance
 REGISTRY = create_registry()
@@ -132,7 +132,7 @@ ACCEPTED = [setting for setting in settings() if said(*setting) not in REFUSED]
 
 def is_refused(kind, name, options, *_):
     try:
-        Subject(REGISTRY, kind, name, options)
+        ComponentUnderTest(REGISTRY, kind, name, options)
     except UserError:
         return True
     return False

@@ -12,9 +12,8 @@ from paddle_tfm import create_registry
 from paddle_tfm.errors import UserError
 from paddle_tfm.plugin_template import REFERENCED, write
 from paddle_tfm.testing import FAIL, PASS, Report, with_class
-from paddle_tfm.testing.reference import Reference
-from paddle_tfm.testing.reference_gap import explained
-from paddle_tfm.testing.target import find
+from paddle_tfm.testing.lookup import find
+from paddle_tfm.testing.reference.compared import Reference, explained
 
 REFERENCES = Path(__file__).parents[1] / "references"
 LAYER = """def forward(x, w, eps):

@@ -5,7 +5,7 @@ from catalogue import build, source, wrong
 
 from paddle_tfm import create_registry
 from paddle_tfm.testing import FAIL, PASS, with_class
-from paddle_tfm.testing.reference import Reference
+from paddle_tfm.testing.reference.compared import Reference
 
 ROTARY = """import numpy as np
 

@@ -46,9 +46,8 @@ def by_overrides(combinations):
 
 
 by_few = by_overrides([each for each in COMPONENTS if each[0].endswith(FEW)])
-by_component = by_overrides(  # the rest by `pytest -m conformance`
-    [pytest.param(each, marks=() if each[0].endswith(FEW) else pytest.mark.conformance) for each in COMPONENTS]
-)
+REST = (pytest.mark.conformance, pytest.mark.exhaustive)  # tried by `pytest -m conformance`
+by_component = by_overrides([pytest.param(each, marks=() if each[0].endswith(FEW) else REST) for each in COMPONENTS])
 by_shape = pytest.mark.parametrize("shape", SHAPES)
 
 

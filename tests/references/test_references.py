@@ -9,8 +9,8 @@ import test_optimizer_papers
 
 from paddle_tfm import create_registry
 from paddle_tfm.testing import PASS
-from paddle_tfm.testing.reference import Reference
-from paddle_tfm.testing.reference_cases import CASES
+from paddle_tfm.testing.reference.cases import CASES
+from paddle_tfm.testing.reference.compared import Reference
 
 HERE = Path(__file__).parent
 REQUIRED = {"chain": {"parts": ["sinusoidal", "learned"]}, "randomized": {"encoding": "sinusoidal"}}

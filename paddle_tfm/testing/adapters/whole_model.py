@@ -14,7 +14,7 @@ from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
 from paddle_tfm.testing.adapters.arguments import constructor, first
 from paddle_tfm.testing.invariants import WHOLE_MODEL
-from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest, drop_nothing, same_draws
+from paddle_tfm.testing.models.model_under_test import Dtype, ModelUnderTest, drop_nothing, same_draws
 
 VOCABULARY, MAX_LENGTH, FIRST_WORD, WORD = 17, 96, 3, 5
 LENGTHS = ((6, 3, 4), (4, 6, 2))  # of sources, of targets

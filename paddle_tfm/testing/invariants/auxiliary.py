@@ -6,10 +6,10 @@ import paddle
 
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.protocols import Tap
-from paddle_tfm.testing.model_under_test import same_draws, select_rows
+from paddle_tfm.testing.models.model_under_test import same_draws, select_rows
+from paddle_tfm.testing.models.scene import Scene
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Result, Skip
-from paddle_tfm.testing.scene import Scene
 
 MAX_GROWTH = 0.25  # of it, where tokens are twice as many: a sum is twice as much
 

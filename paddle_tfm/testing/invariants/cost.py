@@ -8,10 +8,10 @@ import numpy as np
 
 from paddle_tfm.components import Spec
 from paddle_tfm.testing.invariants import LAYERS
+from paddle_tfm.testing.models.scene import make_batch
+from paddle_tfm.testing.models.size import Size
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Note, Result
-from paddle_tfm.testing.scene import make_batch
-from paddle_tfm.testing.size import Size
 
 SIZE = Size(64, 4, 256, 2, 2, (24,) * 16, (24,) * 16)
 NUM_STEPS, MAX_SECONDS = 6, 3.0

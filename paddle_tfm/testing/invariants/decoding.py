@@ -13,10 +13,10 @@ from paddle import Tensor, nn
 from paddle_tfm.model.state import DecoderState
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
-from paddle_tfm.testing.model_under_test import ModelUnderTest, select_rows
+from paddle_tfm.testing.models.model_under_test import ModelUnderTest, select_rows
+from paddle_tfm.testing.models.scene import MIN_LOG_PROB, SHORT, Scene
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference
-from paddle_tfm.testing.scene import MIN_LOG_PROB, SHORT, Scene
 
 PAIRS_ARE_RIGHT = "two at a time are right"
 STEPS, RATE = 3, 0.01

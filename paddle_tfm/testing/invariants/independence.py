@@ -9,10 +9,10 @@ from paddle import nn
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
-from paddle_tfm.testing.model_under_test import ModelUnderTest, lengths, select_rows
+from paddle_tfm.testing.models.model_under_test import ModelUnderTest, lengths, select_rows
+from paddle_tfm.testing.models.scene import Scene, embeddings
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import CLOSE, Failed, Passed, Result, Skip, difference, distance
-from paddle_tfm.testing.scene import Scene, embeddings
 
 DROPOUT = 0.3
 CROWD = 70  # sentences, several hundred tokens

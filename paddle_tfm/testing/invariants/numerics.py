@@ -13,10 +13,10 @@ from paddle_tfm.data.batches import Batch
 from paddle_tfm.data.vocabulary import PAD
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
-from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest
+from paddle_tfm.testing.models.model_under_test import Dtype, ModelUnderTest
+from paddle_tfm.testing.models.scene import Scene, embeddings
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference
-from paddle_tfm.testing.scene import Scene, embeddings
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float64")
 FACTORS = (1e4, 1e-6, 0.0)

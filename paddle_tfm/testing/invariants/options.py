@@ -13,13 +13,13 @@ from paddle_tfm import randomness
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import Tap
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS
-from paddle_tfm.testing.model_under_test import same_draws
+from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
+from paddle_tfm.testing.models.model_under_test import same_draws
+from paddle_tfm.testing.models.scene import Scene, make_batch
+from paddle_tfm.testing.models.size import LONG_TEXT
 from paddle_tfm.testing.other_options import AtAllSites, choices_of, each_option
 from paddle_tfm.testing.report import CHECKS, FAIL, check
 from paddle_tfm.testing.results import Failed, Note, Result, Skip
-from paddle_tfm.testing.scene import Scene, make_batch
-from paddle_tfm.testing.size import LONG_TEXT
-from paddle_tfm.testing.subject import Subject
 
 DROPOUT, SMOOTHING, STEPS, RATE, SEED = 0.1, 0.1, 3, 0.1, 7
 SMALL = 1e-6
@@ -52,7 +52,7 @@ LAWS = frozenset({"runs", "modes", "trains", "causal", "padding", "cached", "dro
     consequence="a recipe sets an option, and gets a variant that was never looked at",
     hint="the lines of that choice alone: each has its own mask, its own cache, its own dropout",
 )
-def choices(subject: Subject) -> Result:
+def choices(subject: ComponentUnderTest) -> Result:
     looked_at = []
     for name, value in choices_of(subject):
         try:
@@ -67,7 +67,7 @@ def choices(subject: Subject) -> Result:
     return Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choice, and no switch")
 
 
-def _own(subject: Subject) -> dict[str, object]:
+def _own(subject: ComponentUnderTest) -> dict[str, object]:
     return {key: value for key, value in subject.spec.items() if key != "name"}
 
 

@@ -10,7 +10,7 @@ import paddle
 from paddle import nn
 
 from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
-from paddle_tfm.testing.model_under_test import ModelUnderTest
+from paddle_tfm.testing.models.model_under_test import ModelUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result
 

@@ -10,13 +10,13 @@ import paddle
 from paddle_tfm import randomness
 from paddle_tfm.layers import Dropout
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.testing.forward_hooks import before_forward
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS, WHOLE_MODEL
-from paddle_tfm.testing.model_under_test import ModelUnderTest, same_draws, select_rows
+from paddle_tfm.testing.models.forward_hooks import before_forward
+from paddle_tfm.testing.models.model_under_test import ModelUnderTest, same_draws, select_rows
+from paddle_tfm.testing.models.scene import Scene, real
 from paddle_tfm.testing.other_process import as_in_another_process
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference
-from paddle_tfm.testing.scene import Scene, real
 
 LOW, HIGH, DRAWS = 0.1, 0.6, 4
 HALF, AVERAGED, HARDLY = 0.5, 32, 1e-9

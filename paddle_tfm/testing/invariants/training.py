@@ -9,12 +9,12 @@ from paddle import nn
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Norm, Placement, PositionalEncoding
 from paddle_tfm.testing.backward_line import backward_line
-from paddle_tfm.testing.forward_hooks import after_forward
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS, WHOLE_MODEL
-from paddle_tfm.testing.model_under_test import Dtype, ModelUnderTest
+from paddle_tfm.testing.models.forward_hooks import after_forward
+from paddle_tfm.testing.models.model_under_test import Dtype, ModelUnderTest
+from paddle_tfm.testing.models.scene import Scene, with_log_probs
 from paddle_tfm.testing.report import check, line_of
 from paddle_tfm.testing.results import CLOSE, Failed, Passed, Result, Skip, difference, wrong_shape
-from paddle_tfm.testing.scene import Scene, with_log_probs
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float64")
 BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm)

@@ -13,11 +13,11 @@ from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import LayerSite, keep_initial
 from paddle_tfm.testing.invariants import LAYERS
 from paddle_tfm.testing.invariants.numerics import not_finite
+from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
+from paddle_tfm.testing.models.scene import Scene
+from paddle_tfm.testing.models.size import MAX_LENGTH, USUAL, VOCABULARY
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result
-from paddle_tfm.testing.scene import Scene
-from paddle_tfm.testing.size import MAX_LENGTH, USUAL, VOCABULARY
-from paddle_tfm.testing.subject import Subject
 
 FACTORS = (-1.0, -0.3)  # of what a parameter begins with
 
@@ -63,7 +63,7 @@ def _with_factor(scene: Scene, factor: float, name: str = "") -> Failed | None:
     consequence="the method does not begin where it should: a gate that is nearly shut in the paper is open, at random",
     hint="`keep_initial(self.create_parameter(…))`, where the values belong to the method",
 )
-def own_start(subject: Subject) -> Result:
+def own_start(subject: ComponentUnderTest) -> Result:
     one, other = (_alone(subject, seed) for seed in (1, 2))
     values = {name: parameter.numpy() for name, parameter in other.named_parameters()}
     for name, parameter in one.named_parameters():
@@ -73,7 +73,7 @@ def own_start(subject: Subject) -> Result:
     return Passed()
 
 
-def _alone(subject: Subject, seed: int) -> nn.Layer:
+def _alone(subject: ComponentUnderTest, seed: int) -> nn.Layer:
     """The component as its constructor leaves it."""
     paddle.seed(seed)
     np.random.seed(seed)

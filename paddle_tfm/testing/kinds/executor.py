@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
+from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result
-from paddle_tfm.testing.subject import Subject
 from paddle_tfm.testing.trial_sweep import Session, reference, trial_sweep
 
 LATE_SECONDS = 2.0  # after the user's stop: what was being started then has started
@@ -18,7 +18,7 @@ LATE_SECONDS = 2.0  # after the user's stop: what was being started then has sta
 class Trials:
     """The sessions of an executor, each only when a check asks for it."""
 
-    def __init__(self, subject: Subject):
+    def __init__(self, subject: ComponentUnderTest):
         self.subject = subject
 
     @cached_property
@@ -43,7 +43,7 @@ class Trials:
 
 
 @lru_cache(maxsize=1)
-def trials(subject: Subject) -> Trials:
+def trials(subject: ComponentUnderTest) -> Trials:
     """The sessions of the executor that is being examined: the checks share them."""
     return Trials(subject)
 
@@ -63,7 +63,7 @@ def _more_than_once(names: Sequence[str]) -> list[str]:
     hint="the first and the last cell; a cell that is taken from the list and put back; an outcome for each cell that "
     "ended, no more",
 )
-def each_once(subject: Subject) -> Result:
+def each_once(subject: ComponentUnderTest) -> Result:
     session = trials(subject).whole
     if session.error:
         return Failed(f"it ended the sweep: {session.error}")
@@ -89,7 +89,7 @@ def each_once(subject: Subject) -> Result:
     hint="another folder, other overrides or other plugins than `cell.command` names; a variable of `cell.environment` "
     "that is changed",
 )
-def same_numbers(subject: Subject) -> Result:
+def same_numbers(subject: ComponentUnderTest) -> Result:
     return _same_numbers(trials(subject).whole)
 
 
@@ -109,7 +109,7 @@ def _same_numbers(session: Session) -> Result:
     hint="what is yielded where a process ended and `cell.is_finished` is false; exceptions that are caught; the loop "
     "after a failure",
 )
-def failure(subject: Subject) -> Result:
+def failure(subject: ComponentUnderTest) -> Result:
     dead, session, _ = trials(subject).killed
     said = dict(session.outcomes)
     if dead in session.finished:
@@ -133,7 +133,7 @@ def failure(subject: Subject) -> Result:
     hint="ask `supervisor.stop()` in every loop, also while waiting; SIGTERM for those under way, not SIGKILL, and "
     "wait until they have ended",
 )
-def stops(subject: Subject) -> Result:
+def stops(subject: ComponentUnderTest) -> Result:
     session, _ = trials(subject).stopped
     if late := [name for seconds, name in session.starts if seconds > LATE_SECONDS]:
         return Failed(f"{_listed(late)} was started after the user's stop")
@@ -153,7 +153,7 @@ def stops(subject: Subject) -> Result:
     consequence="a sweep that was interrupted has to be trained from its beginning, or is another experiment",
     hint="processes that still train when `run` returns; files in a run's folder that are not the run's",
 )
-def resumes(subject: Subject) -> Result:
+def resumes(subject: ComponentUnderTest) -> Result:
     (_, killed, after_death), (stopped, after_stop) = trials(subject).killed, trials(subject).stopped
     for before, session, what in ((killed, after_death, "a death"), (stopped, after_stop, "a stop")):
         if session.error:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paddle_tfm.files import sha256
+from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result
-from paddle_tfm.testing.subject import Subject
 
 if TYPE_CHECKING:  # what reports are written with takes a second to load, and no other kind needs it
     from paddle_tfm.comparison.report.section_output import Part
@@ -60,13 +60,13 @@ class Elements(HTMLParser):
         self.wrong = self.wrong or sentence
 
 
-def _trials(subject: Subject) -> AbstractContextManager[Sequence[Trial]]:
+def _trials(subject: ComponentUnderTest) -> AbstractContextManager[Sequence[Trial]]:
     from paddle_tfm.testing.trial_comparison import trials
 
     return trials(subject.registry)
 
 
-def _part(subject: Subject, trial: Trial, formats: Sequence[Picture]) -> Part | None:
+def _part(subject: ComponentUnderTest, trial: Trial, formats: Sequence[Picture]) -> Part | None:
     """What it says of a trial, with its tables and figures as files, unless only the page is looked at; None where it
     does not apply."""
     from paddle_tfm.comparison.report.section_output import part
@@ -86,7 +86,7 @@ def _part(subject: Subject, trial: Trial, formats: Sequence[Picture]) -> Part | 
     hint="the error; what a run may lack: predictions, logs, a recipe, a second seed, a value that is a number",
     decisive=True,
 )
-def renders(subject: Subject) -> Result:
+def renders(subject: ComponentUnderTest) -> Result:
     from paddle_tfm.comparison.report.section_output import FORMATS
 
     said = 0
@@ -112,7 +112,7 @@ def renders(subject: Subject) -> Result:
     consequence="the page is torn behind it, or shows nothing where there is no network",
     hint="tags that are not closed; pictures as inline SVG (`paddle_tfm.plotting.page_figure`)",
 )
-def sound_page(subject: Subject) -> Result:
+def sound_page(subject: ComponentUnderTest) -> Result:
     return _each_page(subject, lambda elements: elements.wrong)
 
 
@@ -122,13 +122,13 @@ def sound_page(subject: Subject) -> Result:
     consequence="a name with < or & tears the page, or runs a script in it",
     hint="`html.escape` around names, texts and settings; in a figure `$` as `\\$`",
 )
-def users_text(subject: Subject) -> Result:
+def users_text(subject: ComponentUnderTest) -> Result:
     from paddle_tfm.testing.trial_comparison import TAG
 
     return _each_page(subject, lambda elements: "a name became an element" if TAG in elements.tags else "")
 
 
-def _each_page(subject: Subject, wrong: Callable[[Elements], str]) -> Result:
+def _each_page(subject: ComponentUnderTest, wrong: Callable[[Elements], str]) -> Result:
     """Failed with what is `wrong` with the first page of which anything is."""
     with _trials(subject) as all_trials:
         pages = [(trial, _part(subject, trial, ())) for trial in all_trials]
@@ -144,7 +144,7 @@ def _each_page(subject: Subject, wrong: Callable[[Elements], str]) -> Result:
     consequence="a report that was written twice differs, or the next section sees other runs",
     hint="clocks and random numbers; rows that it sorts in place; files that it writes itself",
 )
-def same_again(subject: Subject) -> Result:
+def same_again(subject: ComponentUnderTest) -> Result:
     with _trials(subject) as all_trials:
         for trial in all_trials:
             before = _state(trial)

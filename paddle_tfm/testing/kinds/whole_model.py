@@ -14,12 +14,12 @@ from paddle import Tensor, nn
 
 from paddle_tfm.testing.adapters.arguments import NAMES, first
 from paddle_tfm.testing.adapters.whole_model import VOCABULARY, WORD, WholeModel
-from paddle_tfm.testing.forward_hooks import after_forward, before_forward
 from paddle_tfm.testing.invariants import WHOLE_MODEL
-from paddle_tfm.testing.model_under_test import same_draws
+from paddle_tfm.testing.models.forward_hooks import after_forward, before_forward
+from paddle_tfm.testing.models.model_under_test import same_draws
+from paddle_tfm.testing.models.word_orders import word_orders
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, relative_distance
-from paddle_tfm.testing.word_orders import word_orders
 
 MAX_SIZE_RATIO = 3.0  # how many times the size of a token what is added to all tokens alike may have
 MAX_EXCESS, BATCHES = 1.5, 4  # nats a token, above log V

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib.util
+import random
 import sys
 import types
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ class Edited:
     changes: tuple[tuple[str, str], ...]
     caught_by: str = ""  # "": it is right as well, and no check may fail
     unread: str = ""  # the option that it does not read
+    table: str = ""  # the file of this folder
 
     def __str__(self) -> str:
         return f"{self.of.rpartition(':')[2]}: {self.name}"
@@ -74,8 +76,8 @@ class Edited:
         return max(changes.count("-"), changes.count("+"))
 
 
-def wrong(of: str, name: str, was: str, becomes: str, caught_by: str, unread: str = "") -> Edited:
-    return Edited(of, name, ((was, becomes),), caught_by, unread)
+def wrong(of: str, name: str, was: str, becomes: str, caught_by: str, **more: str) -> Edited:
+    return Edited(of, name, ((was, becomes),), caught_by, **more)
 
 
 def edited(text: str, was: str, becomes: str, what) -> str:
@@ -120,14 +122,24 @@ def right_classes() -> list[str]:
     return found
 
 
-def _rows(table: str):
-    for tables in TABLES:
-        for of, rows in getattr(tables, table, {}).items():
+def _rows(name: str):
+    """(file of this folder, right class, row) of the tables of this name."""
+    for file in TABLES:
+        for of, rows in getattr(file, name, {}).items():
             for row in rows:
-                yield of, *row
+                yield file.__name__, of, row
 
 
-WRONG = [wrong(*row) for row in _rows("WRONG")]
-WRONG_IN_A_FILE = [wrong(*row) for row in _rows("WRONG_IN_A_FILE")]
-UNREAD = [wrong(of, name, was, becomes, "options", option) for of, name, was, becomes, option in _rows("UNREAD")]
-RIGHT = [Edited(*row) for row in _rows("RIGHT")]
+WRONG = [wrong(of, *row, table=table) for table, of, row in _rows("WRONG")]
+WRONG_IN_A_FILE = [wrong(of, *row) for _, of, row in _rows("WRONG_IN_A_FILE")]
+UNREAD = [wrong(of, *row, "options", unread=option) for _, of, (*row, option) in _rows("UNREAD")]
+RIGHT = [Edited(of, *row) for _, of, row in _rows("RIGHT")]
+
+
+def one_of_each(cases: list[Edited], key) -> set[Edited]:
+    """Of the cases that have one key in common, one, the same at every run."""
+    groups: dict[object, list[Edited]] = {}
+    for case in cases:
+        groups.setdefault(key(case), []).append(case)
+    draw = random.Random(11)
+    return {draw.choice(group) for group in groups.values()}

@@ -6,7 +6,7 @@ import pytest
 
 from paddle_tfm import memory
 from paddle_tfm.options import parameters
-from paddle_tfm.protocols import LayerSite, Mask, Norm, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.cosine import Cosine
 from paddle_tfm_plugins.attention.differential import Differential
 from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads
@@ -63,9 +63,7 @@ GEOMETRIES = {  # (score_heads, kv_heads, head_dim) where they are not (H, H, C 
     "mla head_dim": ((H, 1, 4), {"head_dim": 8}),
     "differential": ((4, 4, C // 4), {"num_heads": 4}),
 }
-PROJECTED = [name for name in MAKERS if "single" not in name]
 every = pytest.mark.parametrize("name", MAKERS)
-projected = pytest.mark.parametrize("name", PROJECTED)
 
 
 def make(name, site, seed=0, **more):
@@ -119,30 +117,6 @@ def test_branch_weights_scale_the_branch_and_not_its_scores(name):
         weight.set_value(weight * 2.0)
     np.testing.assert_allclose(attend(attention, x, False).numpy(), before * 2.0 ** len(weights), rtol=1e-4, atol=1e-4)
     assert len(weights) == (1 if name in ("single_head", "single_head head_size", "differential") else 2)
-
-
-class Recorder(Norm):
-    """Three times x; remembers how it was called."""
-
-    def __init__(self, width):
-        super().__init__()
-        self.width, self.calls = width, []
-
-    def forward(self, x, valid=None, positions=None):
-        self.calls.append((x.shape, valid, positions))
-        return x * 3.0
-
-
-@projected
-def test_the_inner_norm_stands_before_the_output_projection(name):
-    plain, normed, x = make(name, FULL), make(name, FULL, inner_norm=Recorder), tensor(2, 4, C)
-    here = at(x)
-    out = normed(x, normed.project(x, here), here, mask(here, here, False), Tap())
-    bias = 0.0 if plain.output.bias is None else plain.output.bias.numpy()
-    np.testing.assert_allclose(out.numpy() - bias, 3.0 * (attend(plain, x, False).numpy() - bias), rtol=1e-4, atol=1e-5)
-    ((shape, valid, positions),) = normed.inner_norm.calls
-    assert shape == [2, 4, normed.inner_norm.width] == [2, 4, normed.output.weight.shape[0]]
-    assert valid is here.valid and positions is here.positions
 
 
 @pytest.mark.parametrize(

@@ -88,36 +88,6 @@ def test_without_a_rate_there_is_no_bias():
     assert not moe.balance.numpy().any()
 
 
-def test_biases_are_saved_and_are_no_parameters():
-    moe, x = make(bias_rate=0.1), tensor(2, 6, C)
-    moe.train()
-    for _ in range(3):
-        moe(x, at(x), Tap()).sum().backward()
-    assert moe.balance.grad is None and "balance" not in dict(moe.named_parameters())
-    loaded = make(seed=3)
-    loaded.set_state_dict(moe.state_dict())
-    moe.eval(), loaded.eval()
-    np.testing.assert_array_equal(loaded.balance.numpy(), moe.balance.numpy())
-    np.testing.assert_array_equal(loaded(x, at(x), Tap()).numpy(), moe(x, at(x), Tap()).numpy())
-
-
-def test_a_bias_decides_who_is_selected_and_not_how_much_he_counts():
-    """With all selected b changes nothing; with one of two, it is s that is divided by the sum of s."""
-    everyone, x = make(top_k=N), tensor(2, 6, C)
-    everyone.eval()
-    before = everyone(x, at(x), Tap()).numpy()
-    everyone.balance.set_value(np.array([5, 0, -5, 1], "float32"))
-    np.testing.assert_allclose(everyone(x, at(x), Tap()).numpy(), before, rtol=1e-5, atol=1e-5)
-    few = make(top_k=2)
-    few.eval()
-    few.balance.set_value(np.array([9, 9, 0, 0], "float32"))
-    s = 1 / (1 + np.exp(-x.numpy() @ few.router.weight.numpy()))[..., :2]
-    gates = s / s.sum(-1, keepdims=True)
-    parts = [few.experts[e](x, at(x), Tap()).numpy() * gates[..., e : e + 1] for e in range(2)]
-    expected = few.shared(x, at(x), Tap()).numpy() + parts[0] + parts[1]
-    np.testing.assert_allclose(few(x, at(x), Tap()).numpy(), expected, rtol=1e-4, atol=1e-4)
-
-
 def test_scores_of_a_model_in_half_precision_are_computed_in_float32():
     """The experts themselves have no kernel for bfloat16 on a CPU."""
     moe, x = make().to(dtype="bfloat16"), tensor(40, C).astype("bfloat16")

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import Norm, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.feed_forward.geglu import GEGLU
 from paddle_tfm_plugins.feed_forward.gelu import GELU
 from paddle_tfm_plugins.feed_forward.mixture_of_experts import MixtureOfExperts
@@ -18,43 +18,9 @@ WITH_INNER_NORM = [ReLU, GELU, ReLUSquared, SwiGLU, GEGLU, ReGLU]
 ALL = [*WITH_INNER_NORM, MixtureOfExperts]
 
 
-def make(cls, **more):
-    feed_forward, rng = cls(d_model=C, d_ff=F, **more), np.random.default_rng(0)
-    for parameter in feed_forward.parameters():
-        parameter.set_value(rng.normal(0, 0.6, parameter.shape).astype("float32"))
-    return feed_forward
-
-
-def tensor(*shape, seed=1):
-    x = paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
-    x.stop_gradient = False
-    return x
-
-
 def at(x, valid=None):
     positions = paddle.arange(x.shape[1]).unsqueeze(0)
     return TokenInfo(PositionalEncoding(), positions, paddle.ones(x.shape[:2], "bool") if valid is None else valid)
-
-
-class Triple(Norm):
-    def __init__(self, width):
-        super().__init__()
-        self.width, self.calls = width, []
-
-    def forward(self, x, valid=None, positions=None):
-        self.calls.append((x.shape, valid, positions))
-        return x * 3.0
-
-
-@pytest.mark.parametrize("cls", WITH_INNER_NORM)
-def test_the_inner_norm_stands_before_the_last_matrix(cls):
-    plain, normed, x = make(cls), make(cls, inner_norm=Triple), tensor(2, 4, C)
-    here, bias = at(x), plain.output.bias.numpy()
-    out = normed(x, here, Tap()).numpy()
-    np.testing.assert_allclose(out - bias, 3.0 * (plain(x, here, Tap()).numpy() - bias), rtol=1e-4, atol=1e-4)
-    ((shape, valid, positions),) = normed.inner_norm.calls
-    assert shape == [2, 4, F] and normed.inner_norm.width == F
-    assert valid is here.valid and positions is here.positions
 
 
 @pytest.mark.parametrize("cls", ALL)

@@ -106,16 +106,6 @@ def test_word_error_rate_of_whole_outputs_is_the_share_of_wrong_ones():
     assert WordErrorRate(per="line").compute([prediction("a b", "a b c d e")], NONE) == 1
 
 
-def test_statistics_are_rows_whose_sums_make_the_value():
-    draw = random.Random(4)
-    pairs = [prediction(*(" ".join(draw.choice("ab") for _ in range(3)) for _ in range(2))) for _ in range(50)]
-    for metric in (ExactMatch(), TokenErrorRate(), WordErrorRate(), WordErrorRate(per="line"), PhonemeErrorRate()):
-        rows = metric.statistics(pairs)
-        assert rows.shape == (50, 2)
-        assert 0 < metric.value(rows.sum(0)) == metric.compute(pairs, NONE) < 1
-        assert metric.value(rows[:7].sum(0)) == metric.compute(pairs[:7], NONE)
-
-
 def test_exact_match():
     pairs = [prediction("a b ", "a b"), prediction("a b", " a b\n"), prediction("a b", "a  b"), prediction("a", "A")]
     assert ExactMatch().compute(pairs, NONE) == 0.5

@@ -168,14 +168,6 @@ def test_a_draw_depends_on_seed_and_numbers_alone(options):
         assert all(more[sentence].count(output) >= outputs.count(output) for output in outputs)
 
 
-def test_scores_are_the_models_and_rank_the_samples():
-    for results in Sampling(temperature=3.0, top_k=4, samples=8).run(Same(range(50), 3)):
-        for ids, score in results:
-            assert score == pytest.approx(sum(LOG_P[[*ids, EOS]]), abs=1e-4)
-        scores = [h.score for h in results]
-        assert scores == sorted(scores, reverse=True)
-
-
 def test_heat_never_makes_the_impossible_possible():
     impossible = np.where(np.arange(6) == 3, -np.inf, LOG_P)
     for options in ({}, {"top_k": 6}, {"top_p": 0.9999}):

@@ -1,0 +1,1 @@
+"""Checks of components that stand in a model."""

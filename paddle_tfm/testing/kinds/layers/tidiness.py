@@ -1,0 +1,181 @@
+"""What holds for layers of several kinds: inputs stay as they are, outputs have both signs, and precision is a token's
+own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import paddle
+from paddle import Tensor
+
+from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap
+from paddle_tfm.testing.kinds.layers.attention import LENGTH, AttentionProbe
+from paddle_tfm.testing.kinds.layers.feed_forward import FeedForwardProbe
+from paddle_tfm.testing.kinds.layers.norm import NormProbe
+from paddle_tfm.testing.kinds.layers.placement import PlacementProbe
+from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
+from paddle_tfm.testing.models.hook_outputs import HEAD_DIM, HEADS, WIDTH, noise, position_ids
+from paddle_tfm.testing.report import check
+from paddle_tfm.testing.results import Failed, Passed, Result, difference
+
+VECTORS, LARGE = ("x", "source", "q", "k", "h", "memory.x"), 30.0
+GAIN = 1e3  # times as large as usual
+FAR, MIN_BALANCE = 100.0, 0.02  # how far outputs reach to one side, of how far to the other
+
+Case = tuple[Callable[[], object], dict[str, Tensor]]
+
+
+@check(
+    *("attention", "norm", "placement", "position", "feed_forward", "head"),
+    invariant="what it gets stays as it was: no input is changed in place",
+    consequence="the residual, the cache, or what the next layer reads is another number than the one before thought",
+    hint="methods that end with `_`, assignments to parts of an input such as `x[:, 0] = …`; work on a new tensor",
+)
+def inputs_unchanged(subject: ComponentUnderTest) -> Result:
+    call, inputs = CASES[subject.kind](subject)
+    before = {name: tensor.numpy().copy() for name, tensor in inputs.items()}
+    with paddle.no_grad():
+        call()
+    for name, tensor in inputs.items():
+        if not np.array_equal(before[name], tensor.numpy()):
+            return Failed(f"`{name}` {list(tensor.shape)} holds other numbers after the call")
+    large = {name: tensor for name, tensor in inputs.items() if name in VECTORS}
+    with paddle.no_grad():
+        for tensor in large.values():  # beyond what it may clip
+            tensor.set_value(tensor * LARGE)
+        before = {name: tensor.numpy().copy() for name, tensor in large.items()}
+        call()
+    for name, tensor in large.items():
+        if not np.array_equal(before[name], tensor.numpy()):
+            return Failed(f"`{name}` {list(tensor.shape)}, of large numbers, holds others after the call")
+    return Passed()
+
+
+def _attention(subject: ComponentUnderTest) -> Case:
+    probe = AttentionProbe(subject)
+    with paddle.no_grad():
+        kv = probe.attention.project(probe.source, probe.info(probe.source))
+    cache = {"kv.key": kv.key, "kv.value": kv.value} if isinstance(kv, KeyValue) else {}
+    info = probe.info(probe.x)
+    mask = Mask(info.positions, info.positions, info.positions < LENGTH - 2, probe.site.causal)
+    shared = {"mask.dense()": mask.dense(), "mask.allowed()": mask.allowed()}  # by all layers
+
+    def call() -> None:
+        probe.project(probe.source)
+        probe(probe.x, kv)
+        probe.attention(probe.x, kv, info, mask, Tap())
+
+    inputs = {"x": probe.x, "source": probe.source, "info.positions": info.positions, "info.valid": info.valid}
+    return call, {**inputs, **cache, **shared}
+
+
+def _norm(subject: ComponentUnderTest) -> Case:
+    probe = NormProbe(subject)
+
+    def call() -> None:
+        probe(probe.x)
+        probe.norm.eval()
+        probe(probe.x)
+
+    return call, {"x": probe.x, "valid": probe.valid, "positions": probe.positions}
+
+
+def _placement(subject: ComponentUnderTest) -> Case:
+    probe = PlacementProbe(subject, subject.site_names[0].split(".")[0])
+    return lambda: probe(probe.x, lambda i, y: y * 0.5 + i), {"x": probe.x}
+
+
+def _feed_forward(subject: ComponentUnderTest) -> Case:
+    probe = FeedForwardProbe(subject)
+
+    def call() -> None:
+        probe(probe.x)
+        probe.layer.train()
+        probe(probe.x)
+
+    return call, {"x": probe.x}
+
+
+def _position(subject: ComponentUnderTest) -> Case:
+    encoding: PositionalEncoding = subject.build(subject.site(), d_model=WIDTH, num_heads=HEADS, head_dim=HEAD_DIM)
+    encoding.eval()
+    positions, x = position_ids(*range(6)), noise(1, 2, 6, WIDTH)
+    q, k = noise(2, 2, HEADS, 6, HEAD_DIM), noise(3, 2, HEADS, 6, HEAD_DIM)
+    weights = paddle.full([2, HEADS, 6, 6], 1 / 6)
+
+    def call() -> None:
+        encoding.embed(x, positions)
+        encoding.query(q, positions)
+        encoding.key(k, positions)
+        encoding.bias(positions, positions)
+        encoding.scores(q, k, positions, positions)
+        encoding.values(weights, positions, positions)
+
+    return call, {"x": x, "q": q, "k": k, "weights": weights, "positions": positions}
+
+
+def _head(subject: ComponentUnderTest) -> Case:
+    scene = subject.scenes[0]
+    model, batch = scene.model(), scene.batch()
+    with paddle.no_grad():
+        h, memory = model(batch)
+    target = model.target(batch)
+    source = {} if memory is None else {"memory.x": memory.x}
+
+    def call() -> None:
+        model.head.log_probs(h, memory)
+        model.head.loss(h, target, memory, 0.1)
+
+    return call, {"h": h, "target": target, **source}
+
+
+CASES: dict[str, Callable[[ComponentUnderTest], Case]] = {
+    "attention": _attention,
+    "norm": _norm,
+    "placement": _placement,
+    "position": _position,
+    "feed_forward": _feed_forward,
+    "head": _head,
+}
+
+
+@check(
+    *("attention", "norm", "feed_forward"),
+    invariant="outputs are of both signs",
+    consequence="what is added to the residual pushes in one direction only, and half of what could be said is lost",
+    hint="an activation after the last matrix, where it belongs before it; a square or an absolute value at the end",
+)
+def both_signs(subject: ComponentUnderTest) -> Result:
+    if subject.kind == "attention":
+        out = AttentionProbe(subject).attended()
+    elif subject.kind == "norm":
+        norm = NormProbe(subject)
+        norm.norm.eval()
+        out = norm(norm.x)
+    else:
+        feed_forward = FeedForwardProbe(subject)
+        out = feed_forward(feed_forward.x)
+        far = feed_forward(FAR * feed_forward.x)  # an activation such as GELU goes a little below zero
+        if not MIN_BALANCE < -far.min() / max(far.max(), 1e-30) < 1 / MIN_BALANCE:
+            return Failed(f"of inputs {FAR:g} times as large, outputs are between {far.min():.3g} and {far.max():.3g}")
+    if out.min() >= 0 or out.max() <= 0:
+        return Failed(f"all {out.size} outputs are between {out.min():.3g} and {out.max():.3g}")
+    return Passed()
+
+
+@check(
+    *("norm", "feed_forward"),
+    invariant="numbers of other tokens, however large, take no precision from a token",
+    consequence="beside one outlier a translation is another one",
+    hint="a maximum, or a scale for rounding, over the whole tensor: take each token's own",
+)
+def precision(subject: ComponentUnderTest) -> Result:
+    probe = NormProbe(subject) if subject.kind == "norm" else FeedForwardProbe(subject)
+    if isinstance(probe, NormProbe):
+        probe.norm.eval()
+    gain = paddle.ones([probe.x.shape[0], 1, 1])
+    gain[1:] = GAIN
+    count = int(probe.valid[0].sum()) if isinstance(probe, NormProbe) else None
+    usual, beside = (probe(x)[:count] if count else probe(x)[0] for x in (probe.x, probe.x * gain))
+    return difference(usual, beside, f"beside sentences whose numbers are {GAIN:g} times as large") or Passed()

@@ -1,0 +1,1 @@
+"""Checks of what reads, cuts, scores and writes texts."""

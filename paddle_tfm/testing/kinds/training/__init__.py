@@ -1,0 +1,1 @@
+"""Checks of what training is made with."""

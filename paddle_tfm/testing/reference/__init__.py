@@ -1,0 +1,1 @@
+"""A component beside its author's own formula: `plugin check --reference`."""

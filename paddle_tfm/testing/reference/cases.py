@@ -1,0 +1,220 @@
+"""What a component computes on random inputs, and all that a reference may want to know of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import paddle
+from paddle import Tensor, nn
+
+from paddle_tfm.data.vocabulary import EOS, PAD, SPECIAL, UNKNOWN
+from paddle_tfm.errors import UserError
+from paddle_tfm.layers import Embedding
+from paddle_tfm.protocols import LayerSite, Mask, Memory, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
+from paddle_tfm.testing.reference.case import Case, built, of_few_and_many_heads
+from paddle_tfm.testing.reference.positions import cases_of_positions
+
+DEPTHS = {"encoder": 3, "decoder": 5}  # of two layers 2 N, N ** 2 and N + 2 are one number
+RUNS = ((64, 500), (96, 300), (128, 20_000))  # (d_model, steps)
+LENGTHS = ((5, 3, 1), (1,), (70,))  # of the sentences of a batch
+SOURCE_LENGTHS = ((2, 7, 4), (3,), (33,))  # of what is looked at across
+VOCABULARY, EXTRA = 13, 2  # words of the target, and of the source beyond them
+
+
+def functions_of(kind: str, component: str) -> tuple[str, ...]:
+    """Names of the functions that say what a component of this kind computes.
+
+    Raises:
+        UserError: components of this kind are not compared with a reference.
+    """
+    if kind not in CASES:
+        raise UserError(f"--reference compares {', '.join(CASES)}; {component} is none of them")
+    return FUNCTIONS.get(kind, ("forward",))
+
+
+def cases(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
+    """All calls of a component; `functions` are the names that the reference has."""
+    yield from CASES[subject.kind](subject, functions, rng)
+
+
+def valid_of(lengths: Sequence[int]) -> np.ndarray:
+    """bool [B, longest]."""
+    return np.arange(max(lengths)) < np.array(lengths)[:, None]
+
+
+def token_info(valid: np.ndarray, encoding: PositionalEncoding | None = None) -> TokenInfo:
+    positions = paddle.arange(valid.shape[1], dtype="int64").unsqueeze(0)
+    return TokenInfo(encoding or PositionalEncoding(), positions, paddle.to_tensor(valid))
+
+
+def _texts(lengths: Sequence[int], width: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, dict]:
+    """x [B, T, C], valid [B, T], and facts about them."""
+    valid = valid_of(lengths)
+    at = np.arange(valid.shape[1])
+    return rng.normal(size=(*valid.shape, width)), valid, {"valid": valid, "positions": at, "at": at}
+
+
+def _norm(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
+    layer, size = built(subject, subject.site(), rng)
+    for lengths in LENGTHS:
+        x, valid, facts = _texts(lengths, size["d_model"], rng)
+        info = token_info(valid)
+        for training in (False, True):
+
+            def ours(inputs: dict[str, Tensor], info: TokenInfo = info, training: bool = training) -> Tensor:
+                layer.train() if training else layer.eval()
+                return layer(inputs["x"], info.valid, info.positions)
+
+            what = f"lengths {_listed(lengths)}" + ", in training" * training
+            asks = frozenset({"training"} if training else ())
+            yield Case(what, layer, ours, {"x": x}, {**size, **facts, "training": training}, valid, asks=asks)
+
+
+def _feed_forward(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
+    layer, size = built(subject, subject.site(), rng)
+    for lengths in LENGTHS:
+        x, valid, facts = _texts(lengths, size["d_model"], rng)
+        info = token_info(valid)
+
+        def ours(inputs: dict[str, Tensor], info: TokenInfo = info) -> Tensor:
+            return layer(inputs["x"], info, Tap())
+
+        yield Case(f"lengths {_listed(lengths)}", layer, ours, {"x": x}, {**size, **facts}, valid)
+
+
+def _attention(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
+    for name in subject.site_names:
+        site = subject.site(name)
+        every = itertools.product(of_few_and_many_heads(subject, site, rng), zip(LENGTHS, SOURCE_LENGTHS))
+        for (layer, size), (lengths, across) in every:
+            x, valid, facts = _texts(lengths, size["d_model"], rng)
+            source, source_valid = x, valid
+            if site.sublayer == "cross":
+                source, source_valid, _ = _texts((across * len(lengths))[: len(lengths)], size["d_model"], rng)
+            here, there = token_info(valid), token_info(source_valid)
+            mask = Mask(here.positions, there.positions, there.valid, site.causal, here.encoding)
+            shape = [len(lengths), valid.shape[1], source_valid.shape[1]]
+            allowed = mask.allowed()[:, 0].expand(shape).numpy()
+            facts |= {"allowed": allowed, "mask": allowed, "source_valid": source_valid, "causal": site.causal}
+
+            def ours(inputs: dict[str, Tensor], layer=layer, here=here, there=there, mask=mask) -> Tensor:
+                source = inputs.get("source", inputs["x"])
+                return layer(inputs["x"], layer.project(source, there), here, mask, Tap())
+
+            inputs = {"x": x} if source is x else {"x": x, "source": source}
+            what = f"{name}, {size['heads']} heads, lengths {_listed(lengths)}"
+            yield Case(what, layer, ours, inputs, {**size, **facts}, valid)
+
+
+def _head(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
+    size = {"vocab_size": VOCABULARY, "pad_id": PAD, "unknown_id": UNKNOWN}
+
+    def embedding(d_model: int) -> Embedding:
+        table = Embedding(VOCABULARY, d_model, PAD, UNKNOWN)
+        words = rng.normal(scale=0.5, size=(VOCABULARY, d_model))
+        words[PAD] = 0.0
+        table.weight.set_value(words)
+        return table
+
+    layer, built_with = built(subject, None, rng, embedding=embedding, **size)
+    x, valid, facts = _texts(LENGTHS[0], built_with["d_model"], rng)
+    source, source_valid, there = _texts(SOURCE_LENGTHS[0], built_with["d_model"], rng)
+    copy_ids = np.where(source_valid, rng.integers(len(SPECIAL), VOCABULARY + EXTRA, source_valid.shape), PAD)
+    copy_ids[np.arange(len(copy_ids)), source_valid.sum(1) - 1] = EOS
+    facts |= {**size, **built_with, "V": VOCABULARY, "source_valid": source_valid, "copy_ids": copy_ids, "extra": EXTRA}
+    facts |= {"table": built_with["embedding"].weight.numpy()}
+    places, shown, words = (paddle.to_tensor(array) for array in (there["at"][None], source_valid, copy_ids))
+
+    def memory(inputs: dict[str, Tensor]) -> Memory:
+        return Memory(inputs["source"], places, shown, words, EXTRA)
+
+    inputs = {"h": x, "source": source}
+    function = "log_probs" if "log_probs" in functions else "forward"
+
+    def log_probs(inputs: dict[str, Tensor]) -> Tensor:
+        return layer.log_probs(inputs["h"], memory(inputs))
+
+    yield Case("log_probs", layer, log_probs, inputs, facts, valid, function)
+    if "loss" in functions:
+        target = rng.integers(1, VOCABULARY, valid.shape)
+        ids = paddle.to_tensor(target)
+        for smoothing in (0.0, 0.1):
+
+            def loss(inputs: dict[str, Tensor], smoothing: float = smoothing) -> Tensor:
+                return layer.loss(inputs["h"], ids, memory(inputs), smoothing)
+
+            more = {**facts, "target": target, "smoothing": smoothing}
+            yield Case(f"loss, label smoothing {smoothing:g}", layer, loss, inputs, more, valid, "loss")
+
+
+class _Plain(nn.Layer):
+    """(x − mean) / deviation of each token: the norm that a placement gets."""
+
+    def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        centred = x - x.mean(-1, keepdim=True)
+        return centred / paddle.sqrt((centred * centred).mean(-1, keepdim=True) + 1e-6)
+
+
+def plain_norm(x: np.ndarray) -> np.ndarray:
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-6)
+
+
+def _placement(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
+    for stack in dict.fromkeys(name.split(".")[0] for name in subject.site_names):
+        names = ["self", "cross", "feed_forward"] if stack == "decoder" else ["self", "feed_forward"]
+        for number in range(DEPTHS[stack]):
+            sites = [LayerSite(stack, name, number, DEPTHS["encoder"], DEPTHS["decoder"]) for name in names]
+            layer, size = built(subject, None, rng, sites=sites, norm=lambda site, width: _Plain())
+            weights = [rng.normal(size=(size["d_model"],) * 2) * 0.3 for _ in names]
+            x, valid, facts = _texts(LENGTHS[0], size["d_model"], rng)
+            branches = [lambda y, weight=weight: paddle.tanh(y @ paddle.to_tensor(weight)) for weight in weights]
+            theirs = [lambda y, weight=weight: np.tanh(y @ weight) for weight in weights]
+            info = token_info(valid)
+
+            def ours(inputs: dict[str, Tensor], layer=layer, branches=branches, info=info) -> Tensor:
+                return layer.leave(layer(layer.enter(inputs["x"], info), branches, info), info)
+
+            facts |= {
+                **size,
+                "sublayers": theirs,
+                "norm": plain_norm,
+                "layer": number,
+                "layers": DEPTHS[stack],
+                "encoder_layers": DEPTHS["encoder"],
+                "decoder_layers": DEPTHS["decoder"],
+                "stack": stack,
+            }
+            yield Case(f"{stack}, layer {number}", layer, ours, {"x": x}, facts, valid)
+
+
+def _schedule(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
+    for d_model, steps in RUNS:
+        schedule, middle = subject.build(d_model=d_model, steps=steps), steps // 2
+        for step in (1, 2, 10, 100, middle - 1, middle, middle + 1, steps - 1, steps):
+            rate = paddle.to_tensor(np.array([schedule(step)]))
+
+            def ours(inputs: dict[str, Tensor], rate: Tensor = rate) -> Tensor:
+                return rate
+
+            facts: dict[str, object] = {"step": step, "steps": steps, "d_model": d_model}
+            yield Case(f"step {step} of {steps}, d_model {d_model}", None, ours, {}, facts)
+
+
+def _listed(lengths: Sequence[int]) -> str:
+    return ", ".join(map(str, lengths))
+
+
+CASES = {
+    "norm": _norm,
+    "feed_forward": _feed_forward,
+    "attention": _attention,
+    "position": cases_of_positions,
+    "head": _head,
+    "placement": _placement,
+    "schedule": _schedule,
+}
+FUNCTIONS = {"position": ("forward", "embed", "bias", "attend"), "head": ("forward", "log_probs", "loss")}
