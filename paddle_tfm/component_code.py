@@ -8,7 +8,7 @@ import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from paddle_tfm.class_source import FORMS, imported_from, module_file, module_tree
+from paddle_tfm.component_source import FORMS, imported_from, module_file, module_tree
 from paddle_tfm.plugins import Provider, source_hash
 
 AT_RUN_TIME = {"import_module", "__import__", "exec", "eval"}  # what is imported by these is not in the text

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from paddle_tfm.component_source import first_paragraph
+from paddle_tfm.component_source import docstring
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.plugin_errors import of_plugin, summary
 from paddle_tfm.plugins import Provider
@@ -66,9 +66,13 @@ class Entry:
                 f"{type(error).__name__}: {error}"
             ) from error
 
+    def docstring(self) -> str:
+        """The class's, read from its source without importing it."""
+        return docstring(self.target)
+
     def summary(self) -> str:
-        """The first paragraph of the class's docstring, read from its source without importing it."""
-        return first_paragraph(self.target)
+        """Its first paragraph, on one line."""
+        return " ".join(self.docstring().split("\n\n")[0].split())
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from paddle_tfm import class_source, create_registry
+from paddle_tfm import component_source, create_registry
 from paddle_tfm.component_code import code_hash
 
 FILES = {
@@ -41,8 +41,8 @@ def hashed(tmp_path, monkeypatch):
             (tmp_path / name).write_text(text, "utf-8")
         for name in [name for name in sys.modules if name.startswith(("my_pack", "my_help"))]:
             del sys.modules[name]
-        class_source._parsed.cache_clear()
-        class_source._not_loaded.cache_clear()
+        component_source._parsed.cache_clear()
+        component_source._not_loaded.cache_clear()
         importlib.invalidate_caches()
         return code_hash(importlib.import_module("my_pack.layers.mine").Mine, package)
 

@@ -101,9 +101,9 @@ def test_the_page_leads_from_two_files_to_a_translated_line(tmp_path, monkeypatc
     assert of("comm -12").strip() == "0"
     assert "my.yaml is sound" in of("check my.yaml")
     assert {path.name for path in Path("runs/peaks").iterdir() if path.is_dir()} == {
-        "peak=0.003",
-        "peak=0.01",
-        "peak=0.03",
+        "0.003",
+        "0.01",
+        "0.03",
     }
     assert Path(RUN, "results.json").is_file() and "bleu" in of('run my.yaml "seeds=[1]"')
     assert re.fullmatch(r".+\n", of(f'translate {RUN} "'))

@@ -15,7 +15,6 @@ import paddle
 
 from benchmarks import libraries
 from benchmarks.workload import ALPHA, BEAM, FIELDS, STEPS, Workload
-from paddle_tfm.component_source import recipe_text
 from paddle_tfm.data.batches import Batch, collate, in_order
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
@@ -28,6 +27,7 @@ from paddle_tfm.protocols import MASKED_SCORE, Example, Hypothesis
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.recipe.sites import at_site
+from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.run import Run, create, load_run

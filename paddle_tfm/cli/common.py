@@ -193,9 +193,9 @@ class Stop:
 
 def complete_override(context: click.Context, parameter: click.Parameter, incomplete: str):
     """Paths and values of the recipe's settings, for shell completion."""
-    from paddle_tfm.cli import override_completion
+    from paddle_tfm.cli import completion
 
-    return override_completion.complete_override(context, parameter, incomplete)
+    return completion.complete_override(context, parameter, incomplete)
 
 
 def complete_recipe(context: click.Context, parameter: click.Parameter | None, incomplete: str):

@@ -1,13 +1,16 @@
 """`paddle-tfm completion SHELL`: what the shell needs to complete verbs, recipes and overrides.
 
-Shells hand over what is typed as click asks them to. What stands in the way of `a.b={name: …, …}` is mended here: bash
-cuts a word at every `=` and `:`, and forgets names where files may stand too; every shell closes a quote behind a
-completion that is the only one; zsh puts a space behind `a.b=`; fish's script cuts a completion at its second comma.
+Shells hand over what is typed as click asks them to. What stands in the way of `a.b=value` is mended here: bash cuts a
+word at every `=` and `:`, and forgets names where files may stand too; zsh puts a space behind `a.b=`; fish's script
+cuts a completion at its second comma. Names of components come from the registry, which imports none; what needs the
+class of one, such as its options, imports it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 from click.shell_completion import (
@@ -20,9 +23,15 @@ from click.shell_completion import (
 )
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.plugins import create_plugins
+from paddle_tfm.registry import Registry
+
+if TYPE_CHECKING:
+    from paddle_tfm.options import Option
 
 # A shell inserts a word as it is, and would execute what is in another: a recipe may come from anyone.
 PLAIN = re.compile(r"[\w ./@+%=,:{}\[\]-]*")
+DESCRIPTIVE = ("variants", "grid", "name", "summary", "duration", "base", "fast", "claims")  # no settings of a run
 BREAKS = "=:"  # of bash's COMP_WORDBREAKS, those that an override has
 # Behind these the word continues: no space.
 NO_SPACE = "    [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=:] ]] && compopt -o nospace\n\n    return 0\n"
@@ -44,9 +53,8 @@ ZSH_ADD = """    if [ -n "$continued" ]; then
     if [ -n "$completions" ]; then"""
 
 
-class OpenEnded(ShellComplete):
-    """Offers what a shell can insert as it is. Of an only completion within braces two are made, so that the shell does
-    not close the quote behind it."""
+class Plain(ShellComplete):
+    """Offers what a shell can insert as it is."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """The words before the cursor, and the one that is being typed."""
@@ -58,11 +66,10 @@ class OpenEnded(ShellComplete):
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         """What may stand in the place of the word that is being typed."""
         items = super().get_completions(args, incomplete)
-        items = [item for item in items if PLAIN.fullmatch(str(item.value).removeprefix(incomplete))]
-        return _open_ended(items[0]) if len(items) == 1 and items[0].type == "plain" else items
+        return [item for item in items if PLAIN.fullmatch(str(item.value).removeprefix(incomplete))]
 
 
-class Bash(OpenEnded, BashComplete):
+class Bash(Plain, BashComplete):
     """Bash, whose pieces of a word are put together again."""
 
     source_template = BashComplete.source_template.replace("    return 0\n", NO_SPACE).replace(
@@ -93,7 +100,7 @@ class Bash(OpenEnded, BashComplete):
         return f"{item.type},{str(item.value).removeprefix(self.pieces)}"
 
 
-class Zsh(OpenEnded, ZshComplete):
+class Zsh(Plain, ZshComplete):
     """Zsh, without a space behind what continues."""
 
     source_template = (
@@ -103,25 +110,10 @@ class Zsh(OpenEnded, ZshComplete):
     )
 
 
-class Fish(OpenEnded, FishComplete):
+class Fish(Plain, FishComplete):
     """Fish, with commas within completions."""
 
     source_template = FishComplete.source_template.replace('string split ","', 'string split -m 1 ","')
-
-
-def _open_ended(item: CompletionItem) -> list[CompletionItem]:
-    """A value within braces, and how it may continue: closed, or with more."""
-    from paddle_tfm.cli.partial_yaml import locate
-
-    text = str(item.value).partition("=")[2]
-    cursor = locate(text)
-    if cursor is None or not cursor.levels:
-        return [item]
-    closed = "".join({"{": "}", "[": "]"}[level.opening] for level in reversed(cursor.levels))
-    if text.endswith(": "):
-        default = (item.help or "").rpartition("default ")[2] or "…"
-        return [item, CompletionItem(f"{item.value}{default}{closed}")]
-    return [CompletionItem(f"{item.value}{closed}"), CompletionItem(f"{item.value}, ")]
 
 
 SHELLS: dict[str, type[ShellComplete]] = {"bash": Bash, "zsh": Zsh, "fish": Fish}
@@ -138,8 +130,8 @@ def register() -> None:
 def command(shell: str) -> None:
     """Print the completion script for SHELL.
 
-    It completes verbs, recipes, settings and their values: `model.norm=<TAB>` lists the norms, and within quotes
-    `"model.norm={name: batch, <TAB>` the options of that one.
+    It completes verbs, recipes, settings and their values: `model.norm=<TAB>` lists the norms, `model.norm.<TAB>` the
+    options of the recipe's.
 
     \b
     Examples:
@@ -151,3 +143,125 @@ def command(shell: str) -> None:
 
     script = SHELLS[shell](group, {}, "paddle-tfm", "_PADDLE_TFM_COMPLETE")
     click.echo(script.source())
+
+
+# ---------------------------------------------------------------------------------------------------------- a.b=value
+
+
+def complete_override(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What may follow in `a.b=value`, for the recipe on the command line."""
+    from paddle_tfm.recipe.reading import find, read
+
+    try:
+        data, _ = read(find(context.params.get("recipe") or context.info_name or ""))
+    except UserError:
+        return []
+    path, equals, value = incomplete.partition("=")
+    if not equals:
+        return [CompletionItem(each) for each in _paths(data, path)]
+    *chosen, word = value.split(",")  # several values are variants
+    before = incomplete.removesuffix(word)
+    return [
+        CompletionItem(before + text, help=hint)
+        for text, hint in _values(data, path)
+        if text.startswith(word) and text not in chosen
+    ]
+
+
+def _kinds() -> dict[str, str]:
+    """path → the kind of component that a recipe names there."""
+    from paddle_tfm.hookspecs import KINDS
+    from paddle_tfm.recipe.sites import place
+
+    elsewhere = ("metric", "dataset", "executor", "section")
+    return {place(kind): kind for kind in KINDS if kind not in elsewhere} | {"evaluate.search": "search"}
+
+
+def _places(kind: str) -> tuple[str, ...]:
+    """The stacks and sublayers for which a recipe may choose a kind apart."""
+    from paddle_tfm.recipe.sites import PER_SITE, STACKS, SUBLAYERS
+
+    if kind == "tokenizer":
+        return ("source", "target")
+    if kind not in PER_SITE:
+        return ()
+    sublayers = {each for stack in PER_SITE[kind].values() for each in stack}
+    return (*STACKS, *(each for each in SUBLAYERS if each in sublayers and len(sublayers) > 1))
+
+
+def _paths(data: Mapping, incomplete: str) -> list[str]:
+    """Paths of values, with `=`; below a component its options, and the places where it may differ."""
+    leaves = set(_leaves(data))
+    for path, kind in _kinds().items():
+        if incomplete.startswith(f"{path}."):
+            leaves |= {f"{path}.{key}" for key in (*_options(kind, _at(data, path)), *_places(kind))}
+    return sorted(f"{path}=" for path in leaves if path.startswith(incomplete))
+
+
+def _leaves(data: Mapping, path: str = "") -> list[str]:
+    leaves = []
+    for key, value in data.items():
+        inner = f"{path}.{key}" if path else str(key)
+        if isinstance(value, dict) and "name" not in value:
+            leaves += [] if inner in DESCRIPTIVE else _leaves(value, inner)
+        elif inner not in DESCRIPTIVE:
+            leaves.append(inner)
+    return leaves
+
+
+def _at(data: Mapping, path: str) -> Any:
+    value: Any = data
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _values(data: Mapping, path: str) -> list[tuple[str, str | None]]:
+    """(value, what it is) of all that may stand at a path."""
+    above, _, last = path.rpartition(".")
+    for known, kind in _kinds().items():
+        if path == known or (above == known and last in _places(kind)):
+            registry = Registry(create_plugins())
+            return [(name, registry.entry(kind, name).summary()) for name in registry.names(kind)]
+        if above == known and (option := _options(kind, _at(data, known)).get(last)):
+            return _of_type(option.annotation) or ([] if option.required else [(str(option.default), "the default")])
+    if path == "evaluate.best":
+        metrics = _at(data, "evaluate.metrics") or []
+        return [("loss", None), *((_name(each), None) for each in metrics)]
+    now = _at(data, path)
+    if isinstance(now, bool):
+        return _of_type(bool)
+    return _choices(path) or ([] if now is None or isinstance(now, Mapping) else [(str(now), "as it is now")])
+
+
+def _of_type(annotation: object) -> list[tuple[str, str | None]]:
+    """All values of a type, where they are a few words."""
+    if annotation is bool:
+        return [("true", None), ("false", None)]
+    return [(str(each), None) for each in get_args(annotation)] if get_origin(annotation) is Literal else []
+
+
+def _choices(path: str) -> list[tuple[str, str | None]]:
+    """What a field of the settings may be, if that is a list of words."""
+    from paddle_tfm.recipe.settings import Settings
+
+    annotation: Any = Settings
+    for key in path.split("."):
+        field = getattr(annotation, "model_fields", {}).get(key)
+        annotation = None if field is None else field.annotation
+    return _of_type(annotation)
+
+
+def _name(component: object) -> str:
+    return str(component.get("name", "") if isinstance(component, Mapping) else component)
+
+
+def _options(kind: str, component: object) -> dict[str, Option]:
+    """Those of a component, which need not exist."""
+    from paddle_tfm.runtime import load_paddle
+
+    try:
+        load_paddle()  # quietly
+        return Registry(create_plugins()).options(kind, _name(component))
+    except UserError:
+        return {}

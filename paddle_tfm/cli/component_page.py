@@ -1,48 +1,70 @@
-"""What `paddle-tfm show KIND:NAME` prints: all about one component, read from its source without importing it."""
+"""What `paddle-tfm show KIND:NAME` prints: all about one component."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-from collections.abc import Mapping
+import textwrap
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from paddle_tfm.cli.common import console
 from paddle_tfm.cli.tables import print_table
-from paddle_tfm.component_source import ComponentSource, OptionSource, kind_of_annotation, papers, recipe_text
+from paddle_tfm.component_source import papers
 from paddle_tfm.components import Entry
+from paddle_tfm.options import Option, component_kind, parameters
 from paddle_tfm.recipe.sites import place
 from paddle_tfm.recipe.uses import default, uses
+from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.registry import Registry
 from paddle_tfm.tabular import Table, column, wrapped
 
 OTHER_PAPERS = re.compile(r"\b(?:aclanthology\.org/|doi\.org/|openreview\.net/)[^\s);,]+")
 NAMED_RECIPES = 8  # that are printed
+MAX_CHOICES = 24  # of an option, that are written out
 TYPES = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "None": "null"}
 ENGINE = "from the model"  # the default of a given that a recipe may set
+# What a validator requires, in words
+IN_WORDS: dict[str, Callable[[object], str]] = {
+    "positive": lambda bound: "above 0",
+    "not_negative": lambda bound: "at least 0",
+    "at_least": lambda bound: f"at least {bound}",
+    "between": lambda bound: f"in {bound}",
+}
 
 
 def facts(entry: Entry, registry: Registry) -> dict[str, Any]:
-    """All that is known of a component, as data."""
-    source = ComponentSource(entry.target)
-    filled, protocol = source.filled(), source.protocol
-    meanings = _meanings(protocol.docstring if protocol else "")
-    options = [_option(option, name in filled, entry) for name, option in _options(entry, registry).items()]
-    settings = _example_settings(source, entry, registry)
+    """All that is known of a component, as data.
+
+    Raises:
+        UserError: its class cannot be loaded.
+    """
+    cls: type = entry.load()
+    docstring = inspect.getdoc(cls) or ""
+    givens: frozenset[str] = getattr(cls, "givens", frozenset())
+    filled = [name for name in parameters(cls) if name in givens]
+    protocol = next(each for each in cls.__mro__ if "kind" in vars(each))
+    meanings = _meanings(inspect.getdoc(protocol) or "")
+    options, rules = registry.options(entry.kind, entry.name), _rules(cls)
+    settings = _example_settings(options, rules, givens, entry, registry)
     return {
         "kind": entry.kind,
         "name": entry.name,
         "plugin": entry.provider.plugin,
         "version": f"{entry.provider.source} {entry.provider.version}".strip(),
-        "class": entry.target
-        if isinstance(entry.target, str)
-        else f"{entry.target.__module__}:{entry.target.__name__}",
+        "class": entry.target if isinstance(entry.target, str) else f"{cls.__module__}:{cls.__name__}",
         "wrong_on_purpose": entry.wrong_on_purpose,
         "summary": entry.summary(),
-        "docstring": source.docstring,
+        "docstring": docstring,
         "filled_in": {name: meanings.get(name, "") for name in filled},
-        "options": options,
-        "expected_failures": dict(source.value("expected_failures", {})),
-        "papers": _papers(source.docstring),
+        "options": [
+            _option(option, *rules.get(name, ("", ())), from_engine=name in filled) for name, option in options.items()
+        ],
+        "expected_failures": dict(getattr(cls, "expected_failures", {})),
+        "papers": _papers(docstring),
         "default": default(entry.kind) == entry.name,
         "recipes": uses(entry.kind, entry.name, registry),
         "example": {"recipe": _in_recipe(entry.kind, settings), "command": _on_command_line(entry.kind, settings)},
@@ -104,42 +126,95 @@ def _recipes(about: Mapping[str, Any]) -> None:
         _prose(f"and {more} more (--json has all)")
 
 
-def _options(entry: Entry, registry: Registry) -> Mapping[str, OptionSource]:
-    """Those that the source says; of a class without source (one that a function made) the constructor's."""
-    if source := ComponentSource(entry.target):
-        return source.options()
-    known = registry.options(entry.kind, entry.name)
-    return {
-        name: OptionSource(name, str(option.annotation), None if option.required else recipe_text(option.default))
-        for name, option in known.items()
-    }
-
-
-def _option(option: OptionSource, from_engine: bool, entry: Entry) -> dict[str, object]:
-    kind = kind_of_annotation(option.annotation, entry.target)
+def _option(option: Option, rule: str, choices: Sequence[str], from_engine: bool) -> dict[str, object]:
+    kind = component_kind(option.annotation)
+    choices = choices or _literal_choices(option.annotation)
+    missing = ENGINE if from_engine else "required"
     return {
         "name": option.name,
-        "must_be": _must_be(option, kind),
-        "default": ENGINE if from_engine and option.required else "required" if option.required else option.default,
+        "must_be": _must_be(option, rule, choices),
+        "default": missing if option.required else recipe_text(option.default),
         "required": option.required and not from_engine,
-        "choices": list(option.choices),
-        "kind": kind or None,
+        "choices": list(choices),
+        "kind": kind[0] if kind else None,
     }
 
 
-def _must_be(option: OptionSource, kind: str) -> str:
+def _must_be(option: Option, rule: str, choices: Sequence[str]) -> str:
     """The type and the range of an option, in words: `number, in (0, 1]`."""
-    if kind:
-        noun = f"{kind}: a name or {{name: …, options…}}"
-        return f"list of such: {noun}" if option.annotation.lower().startswith(("list", "sequence", "tuple")) else noun
-    if option.choices and (number := re.match(r"(int|float) \| ", option.annotation)):  # or one of a few words
-        rule = "" if option.rule.startswith("one of") else option.rule
-        return ", ".join(filter(None, [TYPES[number[1]], rule, f"or {', '.join(option.choices)}"]))
-    if option.choices:
-        return option.rule + (", or null" if "None" in option.annotation else "")
-    words = re.sub(r"\b(int|float|bool|str|None)\b", lambda match: TYPES[match[1]], option.annotation)
-    words = re.sub(r"\b[Ll]ist\[([^\[\]]*)\]", r"list of \1s", words).replace(" | ", " or ")
-    return ", ".join(part for part in (words, option.rule) if part)
+    if nested := component_kind(option.annotation):
+        noun = f"{nested[0]}: a name or {{name: …, options…}}"
+        return f"list of such: {noun}" if nested[1] else noun
+    words = [
+        _in_words(each) for each in _alternatives(option.annotation) if typing.get_origin(each) is not typing.Literal
+    ]
+    if not choices:
+        return ", ".join(filter(None, (" or ".join(words), rule)))
+    if numbers := [word for word in words if word in (TYPES["int"], TYPES["float"])]:  # or one of a few words
+        return ", ".join(filter(None, (numbers[0], rule, f"or {', '.join(choices)}")))
+    shown = choices if len(choices) <= MAX_CHOICES else [*choices[:MAX_CHOICES], "…"]
+    return f"one of {', '.join(shown)}" + (", or null" if TYPES["None"] in words else "")
+
+
+def _alternatives(annotation: object) -> tuple[object, ...]:
+    """The types of a union; of another annotation, it alone."""
+    union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    return typing.get_args(annotation) if union else (annotation,)
+
+
+def _in_words(annotation: object) -> str:
+    """A type, for people: `list of whole numbers`."""
+    if annotation is typing.Any:
+        return ""
+    plain = isinstance(annotation, type) and not typing.get_args(annotation)
+    text = getattr(annotation, "__name__", "") if plain else re.sub(r"\b(\w+\.)+", "", str(annotation))
+    words = re.sub(r"\b(int|float|bool|str|None)(Type)?\b", lambda match: TYPES[match[1]], text)
+    return re.sub(r"\b[Ll]ist\[([^\[\]]*)\]", r"list of \1s", words).replace(" | ", " or ")
+
+
+def _literal_choices(annotation: object) -> tuple[str, ...]:
+    """Of `Literal["a", "b"]`, also where something else may stand instead."""
+    literals = (each for each in _alternatives(annotation) if typing.get_origin(each) is typing.Literal)
+    return tuple(str(choice) for each in literals for choice in typing.get_args(each))
+
+
+def _rules(cls: type) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Parameter → what `paddle_tfm.validators` requires of it in the constructors, and the only values allowed."""
+    rules: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for owner in reversed(cls.__mro__):
+        constructor = vars(owner).get("__init__")
+        if not inspect.isfunction(constructor) or owner.__module__.startswith("paddle."):
+            continue
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(constructor)))
+        except (OSError, SyntaxError):  # of a class that was typed into a shell
+            continue
+        rules |= _rules_of(ast.walk(tree), constructor.__globals__)
+    return rules
+
+
+def _rules_of(nodes: Iterator[ast.AST], names: dict[str, Any]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    rules: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for call in nodes:
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            continue
+        checked = [key.arg for key in call.keywords if key.arg is not None and getattr(key.value, "id", "") == key.arg]
+        if call.func.id in IN_WORDS:
+            sentence = IN_WORDS[call.func.id](_bound(call, names))
+            rules |= {name: (f"{rules[name][0]}, {sentence}" if name in rules else sentence, ()) for name in checked}
+        elif call.func.id == "one_of" and (bound := _bound(call, names)) is not None:
+            rules |= {name: ("", tuple(map(str, bound))) for name in checked}
+        elif call.func.id == "divides" and len(checked) > 1:
+            rules |= {checked[0]: (f"a divisor of {checked[1]}", ())}
+    return rules
+
+
+def _bound(call: ast.Call, names: dict[str, Any]) -> Any:
+    """The bound that a validator is called with: a literal, or made of names of the module; None for any other."""
+    try:
+        return eval(ast.unparse(call.args[0]), names) if call.args else None
+    except NameError:  # of a local variable
+        return None
 
 
 def _meanings(docstring: str) -> dict[str, str]:
@@ -164,33 +239,37 @@ def _papers(docstring: str) -> list[str]:
 # ------------------------------------------------------------------------------------------------------------- example
 
 
-def _example_settings(source: ComponentSource, entry: Entry, registry: Registry) -> str:
+def _example_settings(
+    options: Mapping[str, Option],
+    rules: Mapping[str, tuple[str, tuple[str, ...]]],
+    givens: frozenset[str],
+    entry: Entry,
+    registry: Registry,
+) -> str:
     """The component as a recipe names it, with what it requires and one option that it does not."""
-    settings = {}
-    givens = source.value("givens", ())
-    for name, option in source.options().items():
-        kind = kind_of_annotation(option.annotation, entry.target)
-        if option.required and name not in givens:
-            settings[name] = _required(option, kind, entry, registry)
-    plain = [
-        option
-        for name, option in source.options().items()
-        if option.default not in (None, "null", '""') and not option.required
-    ]
+    settings = {
+        name: _required(option, rules.get(name, ("", ()))[1], entry, registry)
+        for name, option in options.items()
+        if option.required and name not in givens
+    }
+    plain = [option for option in options.values() if not option.required and option.default not in (None, "")]
     if plain and len(settings) < 2:
-        settings[plain[0].name] = str(plain[0].default)
+        settings[plain[0].name] = recipe_text(plain[0].default)
     if not settings:
         return entry.name
     return f"{{name: {entry.name}, {', '.join(f'{name}: {value}' for name, value in settings.items())}}}"
 
 
-def _required(option: OptionSource, kind: str, entry: Entry, registry: Registry) -> str:
+def _required(option: Option, choices: Sequence[str], entry: Entry, registry: Registry) -> str:
     """A value for an option without a default."""
-    if not kind:
-        return option.choices[0] if option.choices else "FILE" if "file" in option.name else "…"
+    nested = component_kind(option.annotation)
+    if nested is None:
+        choices = choices or _literal_choices(option.annotation)
+        return choices[0] if choices else "FILE" if "file" in option.name else "…"
+    kind, several = nested
     names = [name for name in registry.names(kind) if (kind, name) != (entry.kind, entry.name)]
     preferred = [name for name in ("sinusoidal", "alibi", "tatoeba-en-zh") if name in names] or names
-    return f"[{', '.join(preferred[:2])}]" if option.annotation.startswith("list") else preferred[0]
+    return f"[{', '.join(preferred[:2])}]" if several else preferred[0]
 
 
 def _in_recipe(kind: str, settings: str) -> str:

@@ -89,10 +89,12 @@ def _of_bare_name(name: str, plugins) -> tuple[str, str]:
 def _show_component(kind: str, name: str, overrides, as_json: bool, plugins) -> None:
     from paddle_tfm.cli.component_page import facts, print_page
     from paddle_tfm.files import json_text
+    from paddle_tfm.runtime import load_paddle
 
     if overrides:
         raise UserError(f"{overrides[0]}: overrides go with a recipe, but {kind}:{name} is a component")
     registry = create_registry(plugins)
+    load_paddle()
     about = facts(registry.entry(kind, name), registry)
     if as_json:
         echo(json_text(about), nl=False)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from paddle_tfm.component_source import ComponentSource
 from paddle_tfm.components import Spec
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import yaml_lines
@@ -16,16 +15,20 @@ from paddle_tfm.registry import Registry
 
 
 def with_defaults(data: Mapping[str, Any], registry: Registry) -> dict[str, Any]:
-    """`data` with each component as `{name, options…}` with all its options, in the order of its constructor. Defaults
-    are read from the sources; a component that is not known here stays as it is written."""
+    """`data` with each component as `{name, options…}` with all its options, in the order of its constructor. A
+    component that is not known here stays as it is written."""
     whole = deepcopy(dict(data))
     for kind, path, value in list(component_specs(data)):
         try:
             spec = Spec.parse(value)
-            options = ComponentSource(registry.entry(kind, spec.name).target).options()
+            options = registry.options(kind, spec.name)
         except (UserError, ValueError):
             continue
-        defaults = {name: yaml_lines.value(option.default) for name, option in options.items() if option.default}
+        defaults = {
+            name: yaml_lines.value(yaml_lines.recipe_text(option.default))
+            for name, option in options.items()
+            if not option.required
+        }
         _put(whole, path, {"name": spec.name, **defaults, **spec.options})
     return whole
 

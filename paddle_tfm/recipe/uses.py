@@ -8,9 +8,9 @@ from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
-from paddle_tfm.component_source import ComponentSource, kind_of_annotation
 from paddle_tfm.components import Spec
 from paddle_tfm.errors import UserError
+from paddle_tfm.options import component_kind
 from paddle_tfm.recipe import loading
 from paddle_tfm.recipe.component_specs import component_specs
 from paddle_tfm.recipe.expansion import Recipe
@@ -71,15 +71,12 @@ def _named(kind: str, value: object, registry: Registry) -> Iterator[tuple[str, 
     """(kind, name) of a component, and of those in its options."""
     try:
         spec = Spec.parse(value)
-        entry = registry.entry(kind, spec.name)
+        options = registry.options(kind, spec.name) if spec.options else {}
     except (ValueError, UserError):
         return
     yield kind, spec.name
-    if not spec.options:
-        return
-    options = ComponentSource(entry.target).options()
     for key, setting in spec.options.items():
-        if key in options and (inner := kind_of_annotation(options[key].annotation, entry.target)):
+        if key in options and (inner := component_kind(options[key].annotation)):
             for item in setting if isinstance(setting, list) else [setting]:
                 if isinstance(item, (str, Mapping)):
-                    yield from _named(inner, item, registry)
+                    yield from _named(inner[0], item, registry)

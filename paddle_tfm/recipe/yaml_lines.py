@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -108,6 +109,20 @@ def read_text(path: Path, name: str) -> str:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{name}: not UTF-8 text (byte {error.start})") from error
+
+
+def recipe_text(value: object) -> str:
+    """A plain value as one writes it in a recipe, on one line."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(recipe_text, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {recipe_text(item)}' for key, item in value.items())}}}"
+    quoted = isinstance(value, str) and value[:1] in ("", "{", "[")  # bare, YAML reads something else
+    return json.dumps(value, ensure_ascii=False) if quoted else str(value)
 
 
 def value(text: str) -> object:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 from paddle_tfm.caveats import overlap
-from paddle_tfm.component_source import recipe_text
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.datasets import missing
 from paddle_tfm.errors import Problem, RecipeError, UserError
@@ -21,6 +20,7 @@ from paddle_tfm.recipe.ladder import at, sizes_of
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.trials import first_trials
 from paddle_tfm.recipe.validation import locate, validate
+from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import OncePerTexts
 from paddle_tfm.sweep.first_step import first_step

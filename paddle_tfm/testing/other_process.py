@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from paddle_tfm.class_source import module_tree
+from paddle_tfm.component_source import module_tree
 
 SMALL_NUMBERS = math.lcm(*range(1, 41))
 

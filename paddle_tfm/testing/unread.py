@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Iterator
 
 import paddle_tfm.protocols as protocols
 from paddle_tfm import validators
-from paddle_tfm.class_source import lineage, module_tree, place
+from paddle_tfm.component_source import class_definition, module_tree
 
 CHECKING = {name for name, value in vars(validators).items() if inspect.isfunction(value)}
 SHOWING = {"extra_repr", "__repr__", "__str__"}
@@ -18,9 +19,11 @@ EVERYTHING = {"locals", "vars", "__dict__", "getattr"}  # who asks for these may
 def unread(cls: type) -> frozenset[str]:
     """Parameters of a constructor that no line reads: they are only checked, only shown, or only kept in an attribute
     that no line of the class, its superclasses and their files reads. What cannot be known is left out."""
-    classes = lineage(*place(cls))
+    if class_definition(cls.__module__, cls.__qualname__) is None:
+        return frozenset()
+    classes = [each for each in cls.__mro__ if _top(each) not in {"paddle", *sys.stdlib_module_names}]
     words: set[str] = set()
-    for module in {each.module for each in classes}:
+    for module in {each.__module__ for each in classes}:
         source = module_tree(module)
         own = set(_read(source)) if source is not None else EVERYTHING
         if own & EVERYTHING and not module.startswith("paddle_tfm."):
@@ -29,7 +32,9 @@ def unread(cls: type) -> frozenset[str]:
     idle: set[str] = set()
     seen: set[str] = set()
     for each in classes:
-        constructor = each.constructor()
+        definition = class_definition(each.__module__, each.__qualname__)
+        functions = (node for node in definition.body if isinstance(node, ast.FunctionDef)) if definition else ()
+        constructor = next((node for node in functions if node.name == "__init__"), None)
         if constructor is None:
             continue
         uses = {name: _uses(constructor, name) for name in _names(constructor) if name not in seen}
@@ -38,6 +43,10 @@ def unread(cls: type) -> frozenset[str]:
         if constructor.args.kwarg is None:
             break
     return frozenset(idle)
+
+
+def _top(cls: type) -> str:
+    return cls.__module__.partition(".")[0]
 
 
 def _names(function: ast.FunctionDef) -> list[str]:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from paddle_tfm.component_source import recipe_text
 from paddle_tfm.plugins import HASH
 from paddle_tfm.recipe.differences import ABSENT, DESCRIPTIVE, differences
+from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.units import plural
 
 SETTINGS, PLUGINS, DATA, BUILD = "settings", "plugins", "data", "build"

@@ -14,7 +14,7 @@ from test_report import series, table
 from paddle_tfm import create_registry, latex
 from paddle_tfm.comparison.report import paper
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.component_source import ComponentSource, papers
+from paddle_tfm.component_source import papers
 from paddle_tfm.tabular import Table, column
 from paddle_tfm.testing.trial_comparison import trials
 
@@ -153,7 +153,7 @@ def test_a_caption_says_what_was_compared_and_what_signs_mean(tmp_path, registry
 
 
 def test_every_paper_that_a_component_cites_has_authors_and_a_title(registry):
-    cited = {number for entry in registry for number in papers(ComponentSource(entry.target).docstring)}
+    cited = {number for entry in registry for number in papers(entry.docstring())}
     known = paper.known_papers()
     assert len(cited) > 90 and cited <= known.keys(), sorted(cited - known.keys())
     assert known.keys() <= cited, sorted(known.keys() - cited)  # what nobody cites is no longer needed

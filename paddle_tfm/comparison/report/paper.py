@@ -12,7 +12,7 @@ from paddle_tfm.comparison.columns import how_many_seeds, method
 from paddle_tfm.comparison.report import recipe_words
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.tuning_record import read_tuned
-from paddle_tfm.component_source import ComponentSource, papers
+from paddle_tfm.component_source import papers
 from paddle_tfm.errors import UserError
 from paddle_tfm.tabular import Table
 from paddle_tfm.units import plural
@@ -175,9 +175,9 @@ def _papers(facts: Facts) -> dict[str, list[str]]:
     for component in sorted(used):
         kind, _, name = component.partition(" ")
         try:
-            target = facts.registry.entry(kind, name).target
+            docstring = facts.registry.entry(kind, name).docstring()
         except (UserError, KeyError):  # of a plugin that is not here now
             continue
-        for number in papers(ComponentSource(target).docstring):
+        for number in papers(docstring):
             numbers.setdefault(number, []).append(component)
     return numbers

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 from paddle_tfm import units
 from paddle_tfm.comparison.runs.trained_from import Trained, recipe_of, unlike, unlike_in_sweep, unlike_trials
-from paddle_tfm.component_source import recipe_text
 from paddle_tfm.recipe.differences import differences
+from paddle_tfm.recipe.yaml_lines import recipe_text
 
 NAMED = 2  # settings, or variants, in one sentence
 

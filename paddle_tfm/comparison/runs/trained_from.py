@@ -9,12 +9,12 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from paddle_tfm.component_source import recipe_text
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import content
 from paddle_tfm.recipe import limits, yaml_lines
 from paddle_tfm.recipe.differences import ABSENT, DESCRIPTIVE
 from paddle_tfm.recipe.tuning import FOLDER
+from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.train.about import read_variants
 from paddle_tfm.train.changes import DATA, PLUGINS, SETTINGS, TEXTS, VOCABULARY, Gap, facts, gaps
 from paddle_tfm.train.forms import read_stored_identity
