@@ -234,7 +234,7 @@ def register_sections() -> Components:
 
     Example::
 
-        return {"results": "paddle_tfm.comparison.report.sections.results:Results"}
+        return {"results": "paddle_tfm.comparison.report.sections.scores:Results"}
     """
 
 

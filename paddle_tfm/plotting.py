@@ -6,18 +6,21 @@ import io
 import logging
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import matplotlib
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
+from matplotlib.ticker import NullLocator
 from rich.cells import cell_len
 
 from paddle_tfm.colours import COLOURS, colour
+from paddle_tfm.pages.axis import Axis
 from paddle_tfm.tabular import wrapped
 from paddle_tfm.units import visible
 
@@ -33,6 +36,7 @@ LINE = 0.2  # inches from a line of text to the next
 NAME_CELLS, NAME_LINES = 24, 3  # of a variant's name
 # A page replaces these two by its own colours, light or dark.
 INK, FAINT = "#24292f", "#c9d1d9"
+DASHED: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 0.9, "alpha": 0.6, "zorder": 0.5}  # a line
 FONT_ADVICE = (
     "For Chinese, Japanese and Korean install Noto Sans CJK (Debian, Ubuntu: apt install fonts-noto-cjk; Fedora: dnf "
     "install google-noto-sans-cjk-fonts), or copy its file to ~/.local/share/fonts; the next command uses it"
@@ -138,6 +142,32 @@ def new_figure(size: tuple[float, float], layout: Literal["constrained"] | None 
     figure = Figure(figsize=size, layout=layout)
     FigureCanvasAgg(figure)
     return figure
+
+
+@contextmanager
+def drawing(texts: Iterable[str], size: tuple[float, float], letters: float = 10) -> Iterator[Figure]:
+    """An empty figure of `size` in inches, in fonts that show these texts."""
+    with settings(fonts(set("".join(texts)))[0], letters):
+        yield new_figure(size)
+
+
+def plain(axes: Axes) -> None:
+    """Axes in the greys of all our figures, open above and on the right."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.tick_params(colors=INK, length=3, color=FAINT, which="both")
+    axes.set_axisbelow(True)
+    axes.xaxis.label.set_color(INK)
+    axes.yaxis.label.set_color(INK)
+
+
+def scale(axes: Axes, side: str, along: Axis, name: Callable[..., str]) -> None:
+    """The ends, the ticks and their names that the page has."""
+    axis = getattr(axes, f"{side}axis")
+    room = 0 if along.log else 0.02 * (along.high - along.low)
+    axes.set(**{f"{side}scale": "log" if along.log else "linear", f"{side}lim": (along.low - room, along.high + room)})
+    axis.set_ticks(along.ticks(), along.names(name))
+    axis.set_minor_locator(NullLocator())
 
 
 def one_line(text: str) -> str:

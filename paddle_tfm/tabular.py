@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -65,22 +66,34 @@ class Column(Generic[Row]):
 def column(
     key: str,
     heading: str | None = None,
-    text: Callable[[Any], str] | None = None,
+    text: Callable[[Any], str] = str,
     importance: int = ESSENTIAL,
     right: bool = False,
     prose: bool = False,
-    style: str = "",
-) -> Column[Mapping[str, Any]]:
-    """A column of rows that are mappings: their value under `key`, and as text (default: as it is, None as nothing)."""
-    shown = text or (lambda value: "" if value is None else str(value))
+    style: str | Callable[[Any], str] = "",
+    of: Callable[[Any], object] | None = None,
+    none: str = "",
+) -> Column[Any]:
+    """A column of one value of each row: that under `key`, of rows that are mappings, or what `of` says.
+
+    Args:
+        key: what the value is called for programs, and over the column unless there is a `heading`. text: of a value,
+            as people read it. none: what stands where the value is None.
+    """
+    value = of or (lambda row: row[key])
+
+    def shown(row: Any) -> str:
+        found = value(row)
+        return none if found is None else text(found)
+
     return Column(
         key if heading is None else heading,
-        lambda row: shown(row[key]),
-        lambda row: {key: row[key]},
+        shown,
+        lambda row: {key: value(row)},
         importance,
         right,
         prose,
-        lambda row: style,
+        style if callable(style) else lambda row: style,
     )
 
 
@@ -127,6 +140,13 @@ class Table(Generic[Row]):
             rows.append([f"<bdi>{cells[0]}</bdi>", *cells[1:]])
         texts = [i for i in range(len(self.columns)) if i not in numbers]
         return document.table(self.title, [each.heading for each in self.columns], rows, texts)
+
+    def markdown(self) -> list[str]:
+        """The table in Markdown, a line a row."""
+        header = [each.heading for each in self.columns]
+        rows = [header, *([each.cell(row) for each in self.columns] for row in self.rows)]
+        head, *body = (f"| {' | '.join(map(plain_markdown, row))} |" for row in rows)
+        return [head, f"|{'|'.join('---:' if each.right else ':---' for each in self.columns)}|", *body]
 
     def latex(self, name: str, caption: str = "") -> str:
         r"""The table for a paper: booktabs, labelled ``tab:NAME``. `caption`: default, the title."""
@@ -213,6 +233,11 @@ def wrapped(text: str, width: int) -> list[str]:
         else:
             lines += chop_cells(word, width)
     return [line for line in lines if line] or [""]
+
+
+def plain_markdown(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    return re.sub(r"([\\`*|<>\[\]#])", r"\\\1", " ".join(text.split()))
 
 
 def _unbroken(word: str) -> int:

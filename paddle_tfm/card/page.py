@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from itertools import islice
 from pathlib import Path
 
 from paddle_tfm import units
-from paddle_tfm.card import attention, lengths, samples, speed
+from paddle_tfm.card import speed
 from paddle_tfm.card.facts import DECODER_ONLY, RunFacts
 from paddle_tfm.caveats import said
-from paddle_tfm.comparison.report import recipe_words
-from paddle_tfm.comparison.report.sections.again import environment
+from paddle_tfm.comparison.report import recipe_words, scores_by_length
+from paddle_tfm.comparison.report.attention_maps import (
+    MOST_PIECES,
+    ROWS_AND_COLUMNS,
+    Reader,
+    Sentence,
+    attention_maps,
+)
+from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
+from paddle_tfm.comparison.report.outputs import NOTHING, choose, examples
+from paddle_tfm.comparison.report.sections.how import environment
 from paddle_tfm.comparison.runs.curves import AXES, mean_points, read_curves
 from paddle_tfm.comparison.runs.finished import Result
-from paddle_tfm.pages.axis import fit
-from paddle_tfm.pages.chart import Series, line_chart
-from paddle_tfm.pages.document import Section, commands, definitions, document, table
+from paddle_tfm.errors import UserError
+from paddle_tfm.inference.attention_weights import read_by
+from paddle_tfm.pages.document import Section, commands, definitions, document, notes
 from paddle_tfm.protocols import Metric
+from paddle_tfm.tabular import Table, column
 from paddle_tfm.train.run import Run
 
 FILE = "report.html"
 HANDY = 12  # characters of a text that a decoder-only model was trained on, whose attention is shown
+PIECES = (
+    4,
+    14,
+)  # of a text whose attention is shown where none was chosen: fewer say little, more have no room on a phone
 SPLITS = {"test": "test", "valid": "validation"}  # as results name them and as people do
 
 
@@ -43,7 +57,7 @@ def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None, ch
     ]
     if run is not None:
         texts = sources or [target[:HANDY] for _, target in facts.about.get("samples", [])]
-        sections.append(Section("Attention", attention.html(run, texts, chosen)))
+        sections.append(Section("Attention", _attention(run, texts, chosen)))
     sections += [
         Section("Learning curves", _curves(facts)),
         Section("What it is", _what(facts)),
@@ -96,55 +110,79 @@ def _scores(facts: RunFacts, metrics: dict[str, Metric]) -> str:
     results = facts.results
     if not results or not (results["valid"] or results["test"]):
         return "<p>There are none yet.</p>"
-    names = list(dict.fromkeys([facts.deciding, *results["test"], *results["valid"]]))
     arrows = {True: " ↑", False: " ↓", None: ""}
     directions = {"loss": False, **results["directions"]}
-    rows, splits, tests = [], [split for split in SPLITS if results[split]], results.get("tests") or {}
-    for name in names:
-        cells = [facts.text(name, results[split].get(name)) for split in splits]
-        cells += [facts.text(name, tests[test]["scores"].get(name)) for test in tests]
-        rows.append([escape(units.metric_name(name)) + arrows[directions.get(name)], *cells])
-    header = ["metric", *(SPLITS[split] for split in splits), *tests]
-    text = table("the best checkpoint, chosen by the validation split", header, rows)
-    text += "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in said({facts.name: [results]}))
+    splits = {words: results[split] for split, words in SPLITS.items() if results[split]}
+    splits |= {test: each["scores"] for test, each in (results.get("tests") or {}).items()}
+
+    def score(split: str) -> Callable[[str], str]:
+        return lambda name: facts.text(name, splits[split].get(name))
+
+    columns = [
+        column("metric", of=lambda name: units.metric_name(name) + arrows[directions.get(name)]),
+        *(column(split, of=score(split), right=True) for split in splits),
+    ]
+    names = list(dict.fromkeys([facts.deciding, *results["test"], *results["valid"]]))
+    text = Table(columns, names, "the best checkpoint, chosen by the validation split").html()
+    text += notes(said({facts.name: [results]}))
     for name, signature in results.get("signatures", {}).items():
         text += f'<p class="note">{escape(units.metric_name(name))}: <code>{escape(signature)}</code></p>'
     if not facts.predictions or not metrics:
         return text
     name = facts.deciding if facts.deciding in metrics else next(iter(metrics))
-    return text + lengths.html(name, metrics[name], facts.predictions)
+    return text + _by_length(facts, name, metrics[name])
+
+
+def _by_length(facts: RunFacts, name: str, metric: Metric) -> str:
+    by_length = scores_by_length.scores_by_length({name: {0: facts.predictions}}, metric)
+    if by_length is None:
+        return ""
+    title, unit = units.metric_name(name), metric.unit
+    chart = scores_by_length.chart(by_length, {name: 0}, title, unit, metric.higher_is_better)
+    rows = scores_by_length.table(by_length, [name], unit, title)
+    return f"<h3>By length</h3>{chart.html()}{rows.html()}"
 
 
 def _outputs(facts: RunFacts, run: Run | None) -> str:
     if facts.predictions:
-        return samples.html(facts.predictions)
+        return examples(choose({facts.name: facts.predictions}), {facts.name: 0})
     if run is not None and facts.shape == DECODER_ONLY:
         text = run.generate("", 200).text
         return f'<p>A text that it writes from nothing:</p><p class="text" dir="auto">{escape(text)}</p>'
-    return (
-        "<p>None were recorded: there is no test split, no metric needs them, or the run did not come to its end.</p>"
-    )
+    return NOTHING
+
+
+def _attention(run: Run, texts: Sequence[str], chosen: Sequence[str]) -> str:
+    """The maps of the chosen texts, or of the first one of a handy length; a sentence where nothing can be shown."""
+    handy = (text for text in texts if PIECES[0] <= len(run.codec.source.tokenize(text)) <= PIECES[1])
+    sentences, lacking = [], []
+    for text in chosen or islice(handy, 1):
+        try:
+            reading = read_by(run, text)
+        except UserError as error:
+            lacking.append(f"“{text}”: {error}")
+            continue
+        heading = f'<p>output: <span dir="auto">{escape(reading.output)}</span></p>' if reading.output != text else ""
+        sentences.append(Sentence(text, [Reader(heading, [item.cut(MOST_PIECES) for item in reading.attentions])]))
+    if not sentences and not lacking:
+        return "<p>No text of a length that can be drawn is known; paddle-tfm report --sentence TEXT chooses one.</p>"
+    return attention_maps(sentences, [ROWS_AND_COLUMNS, *lacking])
 
 
 def _curves(facts: RunFacts) -> str:
-    curves = read_curves(facts.folder)
-    result = Result(facts.folder, "", 0, facts.results)
-    figures = []
-    for metric in dict.fromkeys((facts.deciding, None)):
-        points = mean_points([result], [curves], metric, "steps")
-        if not points:
-            continue
-        unit = facts.unit(metric) if metric else ""
-        higher = bool(metric and facts.results.get("directions", {}).get(metric))
-        y = fit([point.y for point in points], units.bounds(unit, higher), log=not unit and not higher)
-        what = f"validation {units.metric_name(metric)}" if metric else "loss of training"
+    charts = "".join(chart.html() for chart in _charts(facts))
+    return f'<div class="charts">{charts}</div>' if charts else "<p>No step was logged.</p>"
 
-        name = partial(units.tick, unit=unit)
-        texts = (what, AXES["steps"], f"{what} by training steps; it ends at {name(points[-1].y)}")
-        figures.append(
-            line_chart([Series(0, what, points)], fit([0.0, *(point.x for point in points)]), y, texts, name)
-        )
-    return f'<div class="charts">{"".join(figures)}</div>' if figures else "<p>No step was logged.</p>"
+
+def _charts(facts: RunFacts) -> Iterator[LineChart]:
+    curves, result = read_curves(facts.folder), Result(facts.folder, "", 0, facts.results)
+    for metric in dict.fromkeys((facts.deciding, None)):
+        if points := mean_points([result], [curves], metric, "steps"):
+            unit = facts.unit(metric) if metric else ""
+            higher = bool(metric and facts.results.get("directions", {}).get(metric))
+            what = f"validation {units.metric_name(metric)}" if metric else "loss of training"
+            log = not unit and not higher
+            yield LineChart.of_metric([Series(0, "it", points)], (AXES["steps"], what), unit, higher, log=log)
 
 
 def _what(facts: RunFacts) -> str:

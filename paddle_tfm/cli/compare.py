@@ -203,8 +203,8 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
     from paddle_tfm.cli.tables import emit, print_table
     from paddle_tfm.comparison.columns import table
     from paddle_tfm.comparison.gaps import confounds
+    from paddle_tfm.comparison.report.outputs import samples
     from paddle_tfm.comparison.report.report import Report
-    from paddle_tfm.comparison.report.samples import samples
     from paddle_tfm.comparison.report.sections.gaps import gaps_of_two
     from paddle_tfm.comparison.verdict import verdict
     from paddle_tfm.units import in_shell, metric_name

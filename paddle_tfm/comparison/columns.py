@@ -1,43 +1,27 @@
-"""The columns of the table: what stands over them, what a row holds, and what they mean, as plain text."""
+"""The table of a comparison: its columns, for a terminal, a page and programs, and what they mean."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from paddle_tfm import units
 from paddle_tfm.colours import colour
 from paddle_tfm.comparison.runs.finished import directions
-from paddle_tfm.comparison.statistics import CONFIDENCE
+from paddle_tfm.comparison.statistics import CONFIDENCE, Verdict
 from paddle_tfm.comparison.table import Comparison, Row
-from paddle_tfm.comparison.verdict import change, interval, mean_difference, smallest, verdict_text
-from paddle_tfm.tabular import ESSENTIAL, Column, Table
+from paddle_tfm.comparison.verdict import interval, mean_difference, smallest, verdict_text
+from paddle_tfm.tabular import ESSENTIAL, Column, Table, column
 from paddle_tfm.units import listed, plural
 
+T = TypeVar("T")
 SPREAD = "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none."
 FACTS = (
     "Tokens are target tokens of training, per second; the time is one run's training. Diverged runs are in no mean."
 )
 DIVERGED = "In the ranking a run that diverged has the worst value that the metric has, or that is here."
-
-
-def header(comparison: Comparison) -> list[str]:
-    """The names of the columns of the whole table, an arrow beside each metric: ↑ where higher is better."""
-    metrics = [heading(comparison, name) for name in comparison.shown()]
-    return ["variant", "seeds", metrics[0], "difference", *metrics[1:], "parameters", "tokens/s", "time", "diverged"]
-
-
-def cells(comparison: Comparison, row: Row) -> list[str]:
-    """What `header` announces, as plain text."""
-    metrics = [around(comparison, name, row) for name in comparison.shown()]
-    if row.variant == comparison.baseline:
-        against = "baseline" if len(comparison.rows) > 1 else "–"
-    else:
-        difference = row.difference
-        words = difference and f"{change(comparison, difference)} {verdict_text(comparison, difference)}"
-        against = words or incomparable(comparison, row)
-    facts = f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", clock(row.seconds), lost(row)
-    return [row.variant, seeds(row), metrics[0], against, *metrics[1:], *facts]
 
 
 def around(comparison: Comparison, name: str, row: Row) -> str:
@@ -91,9 +75,9 @@ def clock(seconds: float) -> str:
     return f"{round(seconds) // 60}:{round(seconds) % 60:02}"
 
 
-def seeds(row: Row) -> str:
+def seeds(numbers: Sequence[int]) -> str:
     """Each seed, or how many they are."""
-    return ", ".join(map(str, row.seeds)) if len(row.seeds) <= 5 else f"{len(row.seeds)} seeds"
+    return ", ".join(map(str, numbers)) if len(numbers) <= 5 else f"{len(numbers)} seeds"
 
 
 def lost(row: Row) -> str:
@@ -120,76 +104,89 @@ VERDICT_STYLES = {"better": "green", "worse": "red", "undetermined": "yellow", "
 def table(comparison: Comparison) -> Table[Row]:
     """The comparison for a page of any width, which keeps to the last what it is read for: the variant, its score and
     the verdict."""
-    title = f"{comparison.name}: {len(comparison.runs)} run{'' if len(comparison.runs) == 1 else 's'}"
+    title = f"{comparison.name}: {plural(len(comparison.runs), 'run')}"
     if comparison.smaller:
         title += f" at the largest size; {len(comparison.smaller)} at smaller ones: see “By size”"
     first, *others = comparison.shown()
-    against = _against(comparison) if len(comparison.rows) > 1 else []
     # The loss comes after what the recipe measures: it decides nothing, unless it is what decides.
     measured = [name for name in others if name != "loss"]
-    some_diverged = any(row.diverged for row in comparison.rows)
+    # What diverged is in no mean: nobody should read a score without it.
+    importance = ESSENTIAL if any(row.diverged for row in comparison.rows) else 10
     columns = [
-        Column[Row](
-            "variant",
-            lambda row: row.variant,
-            lambda row: {"variant": row.variant},
-            style=lambda row: colour(comparison.numbers[row.variant]),
-        ),
-        _metric(comparison, first, ESSENTIAL),
-        *against,
-        *(_metric(comparison, name, 80 - i) for i, name in enumerate(measured)),
-        *(_metric(comparison, name, 20) for name in others if name not in measured),
-        _number("parameters", lambda row: row.parameters, lambda row: f"{row.parameters:,}", 50),
-        _number("tokens/s", lambda row: row.tokens_per_second, lambda row: f"{row.tokens_per_second:,.0f}", 30),
-        _number("time", lambda row: row.seconds, lambda row: clock(row.seconds), 40),
-        _number("seeds", lambda row: row.seeds, seeds, 45),
-        # What diverged is in no mean: nobody should read a score without it.
-        _number("diverged", lambda row: row.diverged, lost, ESSENTIAL if some_diverged else 10),
+        column("variant", of=lambda row: row.variant, style=lambda row: colour(comparison.numbers[row.variant])),
+        metric(comparison, first, ESSENTIAL),
+        *(_against(comparison) if len(comparison.rows) > 1 else []),
+        *(metric(comparison, name, 80 - i) for i, name in enumerate(measured)),
+        *(metric(comparison, name, 20) for name in others if name not in measured),
+        column("parameters", None, "{:,}".format, 50, right=True, of=lambda row: row.parameters),
+        column("tokens_per_second", "tokens/s", "{:,.0f}".format, 30, right=True, of=lambda row: row.tokens_per_second),
+        column("seconds", "time", clock, 40, right=True, of=lambda row: row.seconds),
+        column("seeds", None, seeds, 45, right=True, of=lambda row: row.seeds),
+        Column("diverged", lost, lambda row: {"diverged": row.diverged}, importance, right=True),
     ]
     return Table(columns, comparison.rows, title)
 
 
 def _against(comparison: Comparison) -> list[Column[Row]]:
-    """How a variant stands to the baseline: verdict, difference, interval."""
+    """How a variant stands to the baseline: verdict, difference, interval, and how many more seeds would tell."""
 
     def verdict(row: Row) -> str:
         if row.variant == comparison.baseline:
             return "baseline"
         return verdict_text(comparison, row.difference) if row.difference else incomparable(comparison, row)
 
-    def difference(row: Row) -> str:
-        return mean_difference(comparison, row.difference) if row.difference else ""
+    def said(row: Row) -> dict[str, object]:
+        return {"verdict": row.difference.verdict if row.difference else verdict(row)}
 
-    def interval_text(row: Row) -> str:
-        return interval(comparison, row.difference) if row.difference else ""
-
-    def colour(row: Row) -> str:
+    def style(row: Row) -> str:
         return VERDICT_STYLES.get(row.difference.verdict, "") if row.difference else ""
 
-    def ends(row: Row) -> dict[str, object]:
-        return {**dict(zip(("low", "high"), _ends(row) or (None, None))), "p": row.difference and row.difference.p}
-
     def more(row: Row) -> str:
-        if row.difference is None or row.difference.more is None:
-            return ""
-        return f"{'>' if row.difference.more.more_than else '≈'}{row.difference.more.number}"
+        needed = row.difference and row.difference.more
+        return f"{'>' if needed.more_than else '≈'}{needed.number}" if needed else ""
 
     def number(row: Row) -> dict[str, object]:
         return {"more_seeds": row.difference and row.difference.more and row.difference.more.number}
 
-    def said(row: Row) -> dict[str, object]:
-        return {"verdict": row.difference.verdict if row.difference else verdict(row)}
-
     is_open = any(row.difference and row.difference.more for row in comparison.rows)
     return [
-        Column("verdict", verdict, said, style=colour),
-        Column("difference", difference, lambda row: {"difference": row.difference and row.difference.mean}, 95, True),
-        Column(f"{CONFIDENCE:.0%} interval", interval_text, ends, 90 if any(map(_ends, comparison.rows)) else 5, True),
+        Column("verdict", verdict, said, style=style),
+        *difference_and_interval(comparison, comparison.rows, lambda row: row.difference),
         Column("more seeds", more, number, 85 if is_open else 5, True),
     ]
 
 
-def _metric(comparison: Comparison, name: str, importance: int) -> Column[Row]:
+def difference_and_interval(
+    comparison: Comparison,
+    rows: Sequence[T],
+    of: Callable[[T], Verdict | None],
+    none: str = "",
+    numbers: Sequence[str] = ("low", "high", "p"),
+) -> list[Column[T]]:
+    """The columns of a difference to the baseline, and of its interval with these `numbers` for programs; `none`: what
+    stands where a row has none. Where no row has an interval, that column is the first to go."""
+
+    def has_both(difference: Verdict | None) -> bool:
+        return difference is not None and difference.low is not None and difference.high is not None
+
+    def shown(text: Callable[[Comparison, Verdict], str], row: T) -> str:
+        difference = of(row)
+        return none if difference is None else text(comparison, difference)
+
+    def ends(row: T) -> dict[str, object]:
+        return {name: getattr(of(row), name, None) for name in numbers}
+
+    def mean(row: T) -> dict[str, object]:
+        return {"difference": getattr(of(row), "mean", None)}
+
+    wanted = 90 if any(has_both(of(row)) for row in rows) else 5
+    return [
+        Column("difference", partial(shown, mean_difference), mean, 95, True),
+        Column(f"{CONFIDENCE:.0%} interval", partial(shown, interval), ends, wanted, True),
+    ]
+
+
+def metric(comparison: Comparison, name: str, importance: int = ESSENTIAL) -> Column[Row]:
     """Mean and spread of a metric."""
 
     def values(row: Row) -> dict[str, object]:
@@ -197,16 +194,3 @@ def _metric(comparison: Comparison, name: str, importance: int) -> Column[Row]:
         return {name: mean if math.isfinite(mean) else None, f"{name}_spread": row.spread.get(name)}
 
     return Column(heading(comparison, name), lambda row: around(comparison, name, row), values, importance, right=True)
-
-
-def _number(name: str, value: Callable[[Row], object], text: Callable[[Row], str], importance: int) -> Column[Row]:
-    key = {"tokens/s": "tokens_per_second", "time": "seconds"}.get(name, name)
-    return Column(name, text, lambda row: {key: value(row)}, importance, right=True)
-
-
-def _ends(row: Row) -> tuple[float, float] | None:
-    """The interval's ends; None where there is none."""
-    difference = row.difference
-    if difference is None or difference.low is None or difference.high is None:
-        return None
-    return difference.low, difference.high

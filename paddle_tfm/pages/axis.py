@@ -1,10 +1,12 @@
-"""A scale of numbers: where a value stands, and which values are named beside it."""
+"""A scale of numbers: where a value stands, which values are named beside it, and both on a page."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
 
 LOG_RANGE = 10  # the largest value over the smallest, from which a quantity is shown on a logarithmic scale
 MAX_TICKS = 6
@@ -21,16 +23,9 @@ class Axis:
 
     def share(self, value: float) -> float:
         """Where `value` stands: 0 at `low`, 1 at `high`; never beyond."""
-        low, high, value = (
-            (math.log(item) for item in (self.low, self.high, max(value, self.low)))
-            if self.log
-            else (
-                self.low,
-                self.high,
-                value,
-            )
-        )
-        return min(1.0, max(0.0, (value - low) / (high - low)))
+        change: Callable[[float], float] = math.log if self.log else float
+        low, high = change(self.low), change(self.high)
+        return min(1.0, max(0.0, (change(max(value, self.low)) - low) / (high - low)))
 
     def names(self, name: Callable[..., str]) -> list[str]:
         """What each tick is called: by `name(value, digits=…)` with as many digits as tell each exactly."""
@@ -79,3 +74,53 @@ def _log_ticks(low: float, high: float) -> list[float]:
         if len(ticks) <= MAX_TICKS:
             break
     return ticks if len(ticks) <= MAX_TICKS else ticks[:: math.ceil(len(ticks) / MAX_TICKS)]
+
+
+# ------------------------------------------------------------------------------------------------- axes on a page
+
+SIZE = 1000  # of a drawing's own units, in both directions
+NARROW = 20.0  # the width of a drawing on a phone, in sizes of the letters below it
+LETTER, GAP = 0.6, 0.6  # the width of a letter, and of what keeps two names apart
+
+
+def at(share: float) -> str:
+    """Where a share of the drawing is, in its units."""
+    return f"{share * SIZE:.1f}".rstrip("0").rstrip(".")
+
+
+def dot(x: float, y: float) -> str:
+    """The `d` of a dot at these shares of the drawing: a line of no length with round ends."""
+    return f"M{at(x)} {at(y)}h0"
+
+
+def short(value: float, digits: int = LEAST_DIGITS) -> str:
+    """A count as an axis names it: 500, 20k, 1.5M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            divisor = 1e3 if letter == "k" else size
+            return f"{value / divisor:.{digits}g}{letter}"
+    return f"{value:,.{digits}g}"
+
+
+def xlabels(axis: Axis, name: Callable[..., str]) -> str:
+    """The names of an axis' ticks, below a drawing; one at an end stands within it. Those of the class `spare` would
+    run into others where the drawing is narrow: each second stays there, or third, …, counted from the last."""
+    ticks = [(axis.share(tick), text) for tick, text in zip(axis.ticks(), axis.names(name))]
+    boxes = []
+    for share, text in ticks:
+        width = LETTER * len(text)
+        left = share * NARROW - width * {"first": 0.0, "": 0.5, "last": 1.0}[_side(share)]
+        boxes.append((left, left + width + GAP))
+    last = len(ticks) - 1
+    each = next(
+        (n for n in range(1, last + 1) if all(a[1] <= b[0] for a, b in pairwise(boxes[last % n :: n]))), last + 1
+    )
+    spans = ""
+    for i, (share, text) in enumerate(ticks):
+        kinds = " ".join(filter(None, [_side(share), "spare" if (last - i) % each else ""]))
+        spans += f'<span class="{kinds}" style="left:{100 * share:.2f}%">{escape(text)}</span>'
+    return f'<div class="xlabels" aria-hidden="true">{spans}</div>'
+
+
+def _side(share: float) -> str:
+    return "first" if share < 0.03 else "last" if share > 0.97 else ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-from paddle_tfm.pages.style import css
+from paddle_tfm.pages.style import colour, css
 
 
 class Section(NamedTuple):
@@ -60,6 +60,25 @@ def document(title: str, kind: str, heading: str, lead: str, facts: str, section
 </body>
 </html>
 """
+
+
+def notes(texts: Sequence[str]) -> str:
+    """Sentences below what they are about."""
+    return "".join(f'<p class="note">{escape(text)}</p>' for text in texts)
+
+
+def named(number: int, name: str) -> str:
+    """A variant in its colour."""
+    return f'<i class="swatch {colour(number)}"></i><bdi>{escape(name)}</bdi>'
+
+
+def choice(legend: str, group: str, options: Sequence[tuple[str, str]], chosen: int = 0, kind: str = "") -> str:
+    """Several of which one is shown, by the style sheet alone: identifier and words of each, and which is first."""
+    radios = "".join(
+        f'<label><input type="radio" name="{group}" id="{name}"{" checked" if i == chosen else ""}>{text}</label>'
+        for i, (name, text) in enumerate(options)
+    )
+    return f"<fieldset{kind and f' class={chr(34)}{kind}{chr(34)}'}><legend>{legend}</legend>{radios}</fieldset>"
 
 
 def definitions(items: Sequence[tuple[str, str]]) -> str:

@@ -189,6 +189,11 @@ CARDS = """
 """
 
 
+def colour(number: int) -> str:
+    """The classes of the `number`-th variant: one of eight colours, then the same with other dashes."""
+    return f"c{number % len(COLOURS)} dash{number // len(COLOURS) % 4}"
+
+
 def css() -> str:
     """The whole style sheet."""
     colours = [f".c{i} {{ --c: {each}; }}" for i, each in enumerate(COLOURS)]

@@ -20,7 +20,7 @@ class Facts:
         `.parameters`, `.seconds`); `.runs` (`.folder`, `.variant`, `.seed`, `.results`, `.metric(name)`); `.metric`,
         the one that decides; `.baseline`.
     groups: variant → its runs. recipes: variant → its resolved recipe, empty where it cannot be read.
-    numbers: variant → the number of its colour (`paddle_tfm.plotting.line_style`, `paddle_tfm.pages.chart.colour`).
+    numbers: variant → the number of its colour (`paddle_tfm.plotting.line_style`, `paddle_tfm.pages.style.colour`).
     models, run_of: `models(run_of(variant))` is a run with its model, as `paddle_tfm.load_run` gives it; None where its
         checkpoint is missing.
     once: `once(function)` is `function(facts)`, computed the first time: for what takes long, and is asked for in

@@ -5,16 +5,11 @@ import shlex
 import shutil
 from html import unescape
 
-import numpy as np
 import pytest
 from command_line import TINY, call
 
 import paddle_tfm
-from paddle_tfm.card import lengths
 from paddle_tfm.card.facts import RunFacts
-from paddle_tfm.card.lengths import scores_by_length
-from paddle_tfm.card.samples import best_and_worst
-from paddle_tfm.protocols import Prediction
 
 SETTINGS = [*TINY, "task.test=30", "task.max_length=9", "train.steps=6"]
 
@@ -182,51 +177,6 @@ def test_a_decoder_only_run_writes_a_text_of_its_own(tmp_path):
         "metric",
         "validation",
     ]  # no column of a split without scores
-
-
-def test_best_and_worst_outputs():
-    rows = [
-        Prediction(str(i) * n, "abcd", out, score=score)
-        for i, (n, out, score) in enumerate(
-            [
-                (1, "abcd", -1.0),
-                (3, "abcd", -9.0),
-                (1, "abcx", -1.0),
-                (1, "zzzz", -5.0),
-                (1, "yyyy", -0.5),
-                (1, "axxx", -1.0),
-            ]
-        )
-    ]
-    best, worst = best_and_worst(rows, 2)
-    assert [item.source for item in best] == ["111", "0"]  # the longer of two right ones first
-    assert [item.source for item in worst] == ["4", "3"]  # the surer of two wrong ones first
-    assert best_and_worst(rows[:2], 4)[1] == []
-
-
-def test_scores_by_length_are_those_of_the_examples_and_lie_in_their_interval(registry):
-    rng = np.random.default_rng(5)
-    rows = [
-        Prediction(" ".join("x" * n), "a", "a" if rng.random() < 0.9 - 0.2 * n else "b")
-        for n in (1, 2, 3, 4)
-        for _ in range(50)
-    ]
-    metric = registry.build("metric", "exact_match", "")
-    unit, scores = scores_by_length(metric, rows)
-    assert unit == "words" and [row[0] for row in scores] == ["≤ 1", "2", "3", "> 3"]
-    for n, (_, count, score, low, high) in enumerate(scores, 1):
-        right = sum(row.hypothesis == "a" for row in rows if len(row.source.split()) == n)
-        assert (count, score) == (50, pytest.approx(right / 50))
-        half = 1.96 * (score * (1 - score) / 50) ** 0.5  # the normal one, which the bootstrap's comes close to
-        assert low == pytest.approx(max(0, score - half), abs=0.05) and high == pytest.approx(score + half, abs=0.05)
-
-
-def test_where_all_examples_are_right_no_interval_is_claimed(registry):
-    """Drawn again they are all right again: [100%, 100%] would say that no test set could show an error."""
-    rows = [Prediction("x " * n, "a", "a") for n in (1, 2, 3, 4) for _ in range(10)]
-    html = lengths.html("exact_match", registry.build("metric", "exact_match", ""), rows)
-    assert html.count("<small>no interval: every draw is 100.0%</small>") == 4
-    assert "95%:" not in html and 'class="interval"' not in html
 
 
 def test_a_run_without_its_recipe_is_refused(run, tmp_path):

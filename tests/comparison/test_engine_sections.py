@@ -18,11 +18,8 @@ from paddle_tfm.comparison.report.sections.chance import Chances
 from paddle_tfm.comparison.report.sections.costs import Costs
 from paddle_tfm.comparison.report.sections.differences import Differences
 from paddle_tfm.comparison.report.sections.gaps import Gaps
-from paddle_tfm.comparison.report.sections.gradients import Gradients
-from paddle_tfm.comparison.report.sections.layers import Layers
-from paddle_tfm.comparison.report.sections.lengths import Lengths
-from paddle_tfm.comparison.report.sections.norms import Norms
-from paddle_tfm.comparison.report.sections.outputs import Outputs
+from paddle_tfm.comparison.report.sections.outputs import Lengths, Outputs
+from paddle_tfm.comparison.report.sections.training import Gradients, Layers, Norms
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 

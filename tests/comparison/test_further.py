@@ -15,9 +15,8 @@ from test_comparison import finish
 from paddle_tfm import create_registry
 from paddle_tfm.comparison.claims.values import judge_all
 from paddle_tfm.comparison.columns import table
-from paddle_tfm.comparison.report.further import further
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.report.sections.tests import Tests
+from paddle_tfm.comparison.report.sections.further_tests import Tests, further
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.statistics import Looks
 from paddle_tfm.comparison.table import compare

@@ -12,7 +12,7 @@ from paddle_tfm import create_registry
 from paddle_tfm.comparison.ladder import ladder
 from paddle_tfm.comparison.report.report import Report
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.report.sections.ladder import Ladders
+from paddle_tfm.comparison.report.sections.by_size import Ladders
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.errors import UserError

@@ -13,6 +13,7 @@ import paddle_tfm
 from paddle_tfm import create_registry
 from paddle_tfm.cli.compare import comparison_of
 from paddle_tfm.comparison.report.encodings import BY_DISTANCE, POSITIONS, PRODUCTS, VECTORS, pictures, untrained
+from paddle_tfm.comparison.report.figures.heat_map import CELL
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.sections.attention import Attention
 from paddle_tfm.comparison.report.sections.batches import Batches
@@ -20,7 +21,6 @@ from paddle_tfm.comparison.report.sections.encodings import Encodings
 from paddle_tfm.inference.alignment import align
 from paddle_tfm.inference.attention_weights import head_weights, read_by
 from paddle_tfm.inference.translate import Translation
-from paddle_tfm.pages.heat import CELL, heat_map
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.testing.kinds.section import Elements
 
@@ -194,7 +194,9 @@ def test_a_text_is_read_with_the_output_that_the_model_writes(facts):
 
 
 def test_a_map_has_a_shade_for_every_share_and_names_as_text():
-    html = heat_map(np.array([[1.0, 1.0, 0.5], [0.0, float("nan"), 0.02]]), ["<u>", "long long piece"], "a旋b", "h & h")
+    html = HeatMap(
+        "h & h", np.array([[1.0, 1.0, 0.5], [0.0, float("nan"), 0.02]]), ["<u>", "long long piece"], "a旋b"
+    ).html()
     shapes = {opacity: d for d, opacity in re.findall(r'd="([^"]+)" style="fill:var.*?fill-opacity:([\d.]+)', html)}
     assert set(shapes) == {"1", "0.5"}
     assert f"h{2 * CELL}v{CELL}" in shapes["1"] and shapes["1"].count("M") == shapes["0.5"].count("M") == 1

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import warnings
 from functools import partial
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
-from test_report import finish, series, table
+from test_report import EVIL, LOST, finish, series, table
 from whole_figures import cut_off, repeated
 
 from paddle_tfm import create_registry, plotting
 from paddle_tfm.colours import COLOURS, colour
 from paddle_tfm.comparison.columns import table as text_table
-from paddle_tfm.comparison.report.figures import overview as figures
-from paddle_tfm.comparison.report.figures.charts import Bar, ForestPlot, LineChart
-from paddle_tfm.comparison.report.figures.heat import HeatMap, heat_figure
+from paddle_tfm.comparison.report.figures.forest_plot import Bar, ForestPlot
+from paddle_tfm.comparison.report.figures.heat_map import HeatMap, HeatMaps
+from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
 from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.comparison.report.sections.scores import overview
+from paddle_tfm.comparison.runs.curves import Point
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
-from paddle_tfm.pages.axis import fit
-from paddle_tfm.pages.chart import Point, Series, short
+from paddle_tfm.pages.axis import fit, short
 from paddle_tfm.pages.style import DARK, LIGHT, css
 from paddle_tfm.testing.trial_comparison import trials
 from paddle_tfm.units import signed_tick, tick
@@ -66,7 +69,7 @@ def test_long_names_and_titles_fit_into_charts_for_a_paper(count):
     bars = [Bar(i, LONG[i], 0.5, 0.2, 0.8, text) for i in range(count)]
     assert not cut_off(ForestPlot(bars, x, title, f"difference to {LONG[0]} with its 95% interval", short).figure())
     maps = [HeatMap(LONG[i], np.eye(3), ["encoder.layers.0"] * 3, ["1", "2", "3"]) for i in range(count)]
-    assert not cut_off(heat_figure(maps, ("layer", "step", title)))
+    assert not cut_off(HeatMaps(maps, ("layer", "step", title)).figure())
 
 
 @pytest.mark.parametrize(
@@ -167,10 +170,11 @@ def test_a_variant_has_one_colour_everywhere(tmp_path, registry):
             (row,) = [row for row in comparison.rows if row.variant == name]
             assert text_table(comparison).columns[0].style(row) == mine
             assert facts.numbers[name] == names.index(name)  # of every section
-            curves, values = figures.draw(comparison).axes
-            assert {line.get_color() for line in curves.lines if line.get_label() == name} == {mine}
-            (mean,) = [line for line in values.lines if line.get_gid() == f"mean-{comparison.rows.index(row)}"]
-            assert mean.get_color() == mine
+            curves, values = overview(facts).axes
+            assert mine in {line.get_color() for line in curves.lines}
+            place = comparison.rows.index(row)
+            drawn = [line for line in values.lines if round(line.get_ydata()[0]) == place and line.get_marker() != "--"]
+            assert {line.get_color() for line in drawn if line.get_linestyle() != "--"} == {mine}
             style = registry.resolve("section", "results", "results").cls().html(facts)
             assert f'<i class="swatch c{names.index(name)} dash0"></i><bdi>{name}</bdi>' in style
     assert f".c2 {{ --c: {COLOURS[2]}; }}" in css()
@@ -182,3 +186,103 @@ def test_variants_of_several_sweeps_have_a_colour_each(tmp_path):
         series(tmp_path / name, "rms", [0.5], recipe=name)
         series(tmp_path / name, "layer", [0.5], recipe=name)
     assert sorted(table(tmp_path).numbers.values()) == [0, 1, 2, 3]
+
+
+# ------------------------------------------------------------------------------------------------------- the overview
+
+
+def drawn(comparison, registry):
+    """The overview, and the axes of its curves and of its values."""
+    figure = overview(Facts(comparison, registry))
+    return figure, *figure.axes
+
+
+def test_the_overview_shows_mean_curves_seeds_means_and_the_interval_of_the_verdict(tmp_path, registry):
+    finish(tmp_path, "base", 1, 0.5, curve=(0.25, 0.5))
+    finish(tmp_path, "base", 2, 0.75, curve=(0.75, 0.75, 0.875))  # step 300 is not in both: not in the mean
+    series(tmp_path, "other", [0.875, 0.9375], curve=(0.125, 1.0))
+    comparison = table(tmp_path, baseline="base")
+    figure, curves, values = drawn(comparison, registry)
+    lines = [line.get_xydata().tolist() for line in curves.lines]
+    assert sorted(lines) == [[[100, 0.125], [200, 1.0]], [[100, 0.5], [200, 0.625]]]
+    seeds = [sorted(line.get_xdata()) for line in values.lines if line.get_marker() == "."]
+    assert seeds == [[0.875, 0.9375], [0.5, 0.75]]
+    means = [line.get_xdata()[0] for line in values.lines if line.get_marker() in plotting.MARKERS]
+    assert means == [0.90625, 0.625]
+    (interval,) = [line for line in values.lines if line.get_marker() == "|"]
+    difference = comparison.rows[0].difference
+    ends = [0.625 + difference.low, 0.625 + difference.high]
+    assert interval.get_xdata() == pytest.approx([max(0, ends[0]), min(1, ends[1])])
+    (base,) = [line for line in values.lines if line.get_linestyle() == "--"]
+    assert list(base.get_xdata()) == [0.625, 0.625]
+    assert [label.get_text() for label in values.get_yticklabels()] == ["other", "base\n(baseline)"]
+    assert not cut_off(figure)
+    titles = [part.get_suptitle().replace("\n", " ") for part in figure.subfigs]
+    assert titles[0] == "During training: validation exact match (higher is better)"
+    assert titles[1].startswith("At the end: test exact match, higher is better →") and "95% interval" in titles[1]
+
+
+@pytest.mark.parametrize(
+    ("metric", "low", "scale"),
+    [
+        ("perplexity", 1.5, "log"),
+        ("perplexity", 2.5, "linear"),
+        ("exact_match", 0.01, "linear"),
+        ("bleu", 0.5, "linear"),
+    ],
+)
+def test_only_curves_of_a_wide_range_of_a_quantity_are_logarithmic(tmp_path, registry, metric, low, scale):
+    high = 1.0 if metric == "exact_match" else 20.0
+    series(tmp_path, "a", [low, high], metric=metric, curve=(high, low))
+    _, curves, _ = drawn(table(tmp_path, metric), registry)
+    assert curves.get_yscale() == scale
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_no_axis_of_a_share_names_more_than_0_to_100_percent(tmp_path, registry, value):
+    series(tmp_path, "a", [value, value], curve=(value, value))
+    _, curves, values = drawn(table(tmp_path), registry)
+    for axis in (curves.yaxis, values.xaxis):
+        low, high = axis.get_view_interval()
+        assert low < value < high  # the dot is whole
+        assert all(0 <= tick <= 1 for tick in axis.get_majorticklocs() if low <= tick <= high)
+
+
+def test_a_diverged_run_bends_no_mean_and_is_said(tmp_path, registry):
+    finish(tmp_path, "a", 1, 0.5, curve=(0.25, 0.5, 0.75))
+    finish(tmp_path, "a", 2, 0.5, curve=(0.0, math.nan), diverged=LOST)
+    _, curves, values = drawn(table(tmp_path), registry)
+    assert curves.lines[0].get_xydata().tolist() == [[100, 0.25], [200, 0.5], [300, 0.75]]
+    assert [label.get_text() for label in values.get_yticklabels()] == ["a\n(1 of 2 diverged)"]
+
+
+def test_empty_curves_and_diverged_variants_are_said_in_words(tmp_path, registry):
+    series(tmp_path, "a", [0.5], diverged=LOST, curve=())
+    _, curves, values = drawn(table(tmp_path), registry)
+    assert [text.get_text() for text in curves.texts] == ["no evaluation was logged"]
+    assert [text.get_text() for text in values.texts] == ["every run diverged"]
+
+
+def test_names_of_any_kind_are_drawn_without_a_warning(tmp_path, registry, caplog):
+    for name in (EVIL, "_hidden", "$x$", "旋转位置", "a\nb", "x" * 80, "\ue123"):
+        series(tmp_path, name, [0.5, 0.75])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure, _, values = drawn(table(tmp_path), registry)
+        svg = plotting.image(figure, "svg").decode("utf-8")
+        plotting.image(figure, "png")
+    assert not caplog.records
+    shown = [label.get_text().removesuffix("\n(baseline)") for label in values.get_yticklabels()]
+    assert {"_hidden", r"\$x\$", "旋转位置", "a b", "\n".join(["x" * 24, "x" * 24, "x" * 23 + "…"])} <= set(shown)
+    assert ">$x$<" in svg and ">旋转位置<" in svg
+
+
+def test_sixteen_variants_look_different_each_and_the_figure_grows(tmp_path, registry):
+    for place in range(16):
+        series(tmp_path, f"{place} of the 旋转位置编码, which has_a_rather_long_name_of_letters", [0.5 + place / 100])
+    figure, _, values = drawn(table(tmp_path), registry)
+    looks = [plotting.line_style(place) for place in range(32)]
+    assert len({(look.colour, str(look.style)) for look in looks}) == 32
+    assert not cut_off(figure)
+    boxes = sorted((label.get_window_extent() for label in values.get_yticklabels()), key=lambda box: box.y0)
+    assert len(boxes) == 16 and all(below.y1 <= above.y0 for below, above in pairwise(boxes))

@@ -15,8 +15,8 @@ from paddle_tfm.comparison.ladder import crossing
 from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.report import paper
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.report.sections.compared import Compared
-from paddle_tfm.comparison.report.sections.lengths import Lengths
+from paddle_tfm.comparison.report.sections.outputs import Lengths
+from paddle_tfm.comparison.report.sections.recipes import Compared
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.statistics.ladder import slope
 from paddle_tfm.comparison.table import compare

@@ -14,8 +14,7 @@ from paddle_tfm import create_registry
 from paddle_tfm.comparison.report import paper
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.section_output import parts
-from paddle_tfm.comparison.report.sections.tuning import Tuning
-from paddle_tfm.comparison.report.sections.untuned import Untuned
+from paddle_tfm.comparison.report.sections.tuning import Tuning, Untuned
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 

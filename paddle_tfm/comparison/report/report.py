@@ -3,7 +3,6 @@ table and figure of the page by itself."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -13,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from paddle_tfm.comparison.claims import values as claim_values
-from paddle_tfm.comparison.columns import cells, header, notes
-from paddle_tfm.comparison.report.figures.overview import draw
+from paddle_tfm.comparison.columns import notes, table
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.section_output import Part, parts
+from paddle_tfm.comparison.report.sections.scores import overview
 from paddle_tfm.comparison.runs.finished import grouped
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.comparison.verdict import verdict
@@ -24,6 +23,7 @@ from paddle_tfm.files import json_text, refuse_links, write_whole
 from paddle_tfm.pages.document import Section, document
 from paddle_tfm.plotting import image
 from paddle_tfm.registry import Registry
+from paddle_tfm.tabular import plain_markdown
 from paddle_tfm.train.about import COMMAND_FILE
 from paddle_tfm.train.looks import write_look
 from paddle_tfm.units import visible
@@ -89,7 +89,7 @@ class Report:
         write_whole(paths["json"], json_text(self.data()), shared=True)
         write_whole(paths["markdown"], visible(markdown(self.comparison)), shared=True)
         write_whole(paths["page"], visible(self.page()), shared=True)
-        write_whole(paths["figure"], image(draw(self.comparison), "png"), shared=True)
+        write_whole(paths["figure"], image(overview(self.facts), "png"), shared=True)
         if self.comparison.claims is not None:
             paths["claims"] = folder / claim_values.FILE
             claims = claim_values.record(self.comparison, self.comparison.claims)
@@ -141,20 +141,8 @@ def _links(part: Part) -> str:
 
 
 def markdown(comparison: Comparison) -> str:
-    """The table, the verdict above it and what its columns mean below."""
-
-    def line(texts: list[str]) -> str:
-        return f"| {' | '.join(_plain(text) for text in texts)} |"
-
-    names = header(comparison)
-    lines = [f"# {_plain(comparison.name)}", "", _plain(verdict(comparison)), ""]
-    lines += [*(f"- {_plain(sentence)}" for sentence in comparison.caveats(even_none=True)), "", line(names)]
-    lines += [f"|{'|'.join([':---', *['---:'] * (len(names) - 1)])}|"]
-    lines += [line(cells(comparison, row)) for row in comparison.rows]
-    lines += ["", *(f"- {_plain(note)}" for note in notes(comparison)), "", "![Curves and values](comparison.png)", ""]
-    return "\n".join(lines)
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
-    return re.sub(r"([\\`*|<>\[\]#])", r"\\\1", " ".join(text.split()))
+    """The table for the draft of a paper, the verdict above it and what its columns mean below."""
+    lines = [f"# {plain_markdown(comparison.name)}", "", plain_markdown(verdict(comparison)), ""]
+    lines += [*(f"- {plain_markdown(sentence)}" for sentence in comparison.caveats(even_none=True)), ""]
+    lines += [*table(comparison).markdown(), "", *(f"- {plain_markdown(note)}" for note in notes(comparison))]
+    return "\n".join([*lines, "", "![Curves and values](comparison.png)", ""])

@@ -15,7 +15,8 @@ from paddle_tfm import units
 from paddle_tfm.comparison.columns import how_many_seeds
 from paddle_tfm.comparison.gaps import Side, side_of
 from paddle_tfm.comparison.report import recipe_words
-from paddle_tfm.comparison.runs.curves import RunCurves, read_curves
+from paddle_tfm.comparison.report.figures.line_chart import Series
+from paddle_tfm.comparison.runs.curves import Point, RunCurves, read_curves
 from paddle_tfm.comparison.runs.finished import Result, grouped
 from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.comparison.table import Comparison
@@ -96,6 +97,12 @@ class Facts:
     def sides(self) -> list[Side]:
         """All that is known of each variant, the baseline first."""
         return self.once(_sides)
+
+    def lines(self, points: Callable[[str], Sequence[Point]]) -> list[Series]:
+        """A line for each variant that has points, the best on top."""
+        rows = reversed(self.comparison.rows)
+        drawn = [(row.variant, made) for row in rows if (made := points(row.variant))]
+        return [Series(self.numbers[variant], variant, made) for variant, made in drawn]
 
     @cached_property
     def models(self) -> Models:

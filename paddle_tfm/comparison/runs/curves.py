@@ -10,13 +10,21 @@ from statistics import fmean
 from typing import NamedTuple, TypeGuard
 
 from paddle_tfm.comparison.runs.finished import Result
-from paddle_tfm.pages.chart import Point
 from paddle_tfm.train.logs import read_rows
 
 AXES = {"steps": "training steps", "tokens": "target tokens", "seconds": "seconds of training steps"}
 LOGGED = ("gradient_norm",)
 LARGEST = 1e100  # that is shown: with larger numbers an axis leaves what floats hold
 MAX_BINS = 100  # of a run's training loss, which has a value at every step
+
+
+class Point(NamedTuple):
+    """The mean over runs, and the range of the runs."""
+
+    x: float
+    y: float
+    low: float
+    high: float
 
 
 class RunCurves(NamedTuple):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
-from paddle_tfm.comparison.report.figures.heat import HeatMap, heat_figure
-from paddle_tfm.comparison.report.samples import SideBySide, side_by_side
-from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.errors import UserError
-from paddle_tfm.pages.attention import (
+from paddle_tfm.comparison.report.attention_maps import (
     HEADS,
     MOST_PIECES,
     ROWS_AND_COLUMNS,
@@ -21,14 +17,17 @@ from paddle_tfm.pages.attention import (
     names_of,
     words,
 )
-from paddle_tfm.pages.chart import colour
+from paddle_tfm.comparison.report.figures.heat_map import HeatMap, HeatMaps
+from paddle_tfm.comparison.report.outputs import side_by_side
+from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.errors import UserError
+from paddle_tfm.pages.document import named
 from paddle_tfm.protocols import Section
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from paddle_tfm.inference.attention_weights import HeadWeights
-    from paddle_tfm.train.run import Run
 
 SENTENCES, VARIANTS, PIECES = 2, 4, 16  # that are shown at most, so that the page stays small
 OWN_OUTPUT = f"Each variant reads its own output; at most {VARIANTS} variants and {HEADS} heads are shown."
@@ -62,15 +61,15 @@ class Attention(Section):
 
     def figures(self, facts: Facts) -> dict[str, Figure]:
         """Of each sentence and variant the heads of the attention that the page shows first."""
-        figures = {}
         sentences, _ = facts.once(_sentences)
         first = first_of(names_of([item for each in sentences for items in each.attentions.values() for item in items]))
-        for number, sentence in enumerate(sentences, 1):
-            for variant, attentions in sentence.attentions.items():
-                for item in attentions:
-                    if item.name == first:
-                        figures[f"attention-{number}-{facts.numbers[variant]}"] = _figure(variant, item)
-        return figures
+        return {
+            f"attention-{number}-{facts.numbers[variant]}": _maps(variant, item).figure()
+            for number, sentence in enumerate(sentences, 1)
+            for variant, attentions in sentence.attentions.items()
+            for item in attentions
+            if item.name == first
+        }
 
     def html(self, facts: Facts) -> str:
         """A choice of the attention, and below it each sentence with its variants."""
@@ -88,80 +87,61 @@ class Attention(Section):
 
 def _sentences(facts: Facts) -> tuple[list[Attended], list[str]]:
     """Those that were chosen, or else some of this comparison; and why others are not shown."""
-    return _chosen(facts) if facts.chosen else _differing(facts)
-
-
-def _chosen(facts: Facts) -> tuple[list[Attended], list[str]]:
-    from paddle_tfm.inference.attention_weights import read_by
-
     sentences: list[Attended] = []
     lacking: dict[str, None] = {}
-    for text in facts.chosen:
-        readings = {}
-        for variant in list(facts.numbers)[:VARIANTS]:
+    for source, known, seed in _candidates(facts):
+        outputs, attentions = dict(known), {}
+        for variant in [name for name in facts.numbers if name in known or not known][:VARIANTS]:
             try:
-                readings[variant] = read_by(_model(facts, variant), text)
+                outputs[variant], attentions[variant] = _read(facts, variant, source, known.get(variant), seed)
             except UserError as error:
-                lacking[f"{variant}, “{text}”: {error}"] = None
-        if readings:
-            outputs = {variant: reading.output for variant, reading in readings.items()}
-            cut = {variant: [item.cut(MOST_PIECES) for item in each.attentions] for variant, each in readings.items()}
-            sentences.append(Attended(text, outputs, cut))
-    return sentences, list(lacking)
-
-
-def _differing(facts: Facts) -> tuple[list[Attended], list[str]]:
-    sentences: list[Attended] = []
-    lacking: dict[str, None] = {}
-    for sample in side_by_side(facts.comparison):
-        names = sorted(sample.outputs, key=lambda name: name != facts.baseline)[:VARIANTS]
-        attentions = {}
-        for name in names:
-            try:
-                attentions[name] = _short(facts, sample, name)
-            except UserError as error:
-                lacking[str(error)] = None
-        if shown := {name: items for name, items in attentions.items() if items}:
-            sentences.append(Attended(sample.source, sample.outputs, shown))
-        if len(sentences) == SENTENCES or not attentions:
+                lacking[f"{variant}, “{source}”: {error}" if facts.chosen else str(error)] = None
+        shown = {name: items for name, items in attentions.items() if items}
+        sentences += [Attended(source, outputs, shown)] if shown else []
+        if not facts.chosen and (len(sentences) == SENTENCES or not attentions):
             break
     return sentences, list(lacking)
 
 
-def _short(facts: Facts, sample: SideBySide, variant: str) -> Sequence[HeadWeights]:
-    """Those of a variant's model; none where the source is too long for a map, or no attention records weights.
+def _candidates(facts: Facts) -> Iterable[tuple[str, Mapping[str, str], int | None]]:
+    """Sources, what each variant wrote for them, if that is known, and with which seed."""
+    if facts.chosen:
+        return [(text, {}, None) for text in facts.chosen]
+    return [(sample.source, sample.outputs, sample.seed) for sample in side_by_side(facts.comparison)]
+
+
+def _read(
+    facts: Facts, variant: str, source: str, output: str | None, seed: int | None
+) -> tuple[str, Sequence[HeadWeights]]:
+    """What a variant's model writes, or wrote, and where it looks; of a source of the test that is too long for a map,
+    or where no attention records weights, nothing.
 
     Raises:
-        UserError: the model cannot be loaded.
+        UserError: the model cannot be loaded, or the text is none for it.
     """
-    from paddle_tfm.inference.attention_weights import head_weights
+    from paddle_tfm.inference.attention_weights import head_weights, read_by
 
-    run = _model(facts, variant, sample.seed)
-    items = head_weights(run.model, run.codec, sample.source, sample.outputs[variant])
-    if any(len(item.keys) > PIECES for item in items if item.name.startswith("encoder")):
-        return []
-    return [item.cut(PIECES) for item in items]
-
-
-def _model(facts: Facts, variant: str, seed: int | None = None) -> Run:
-    """The run that stands for a variant. Raises UserError: it cannot be loaded."""
     result = facts.run_of(variant, seed)
     if (run := facts.models(result)) is None:
         raise UserError(facts.models.why(result))
-    return run
+    if output is None:
+        reading = read_by(run, source)
+        return reading.output, [item.cut(MOST_PIECES) for item in reading.attentions]
+    items = head_weights(run.model, run.codec, source, output)
+    is_long = any(len(item.keys) > PIECES for item in items if item.name.startswith("encoder"))
+    return output, [] if is_long else [item.cut(PIECES) for item in items]
 
 
 def _heading(facts: Facts, sentence: Attended, variant: str) -> str:
     """A variant in its colour, and what it wrote."""
-    swatch = f'<i class="swatch {colour(facts.numbers[variant])}"></i><bdi>{escape(variant)}</bdi>'
     output = sentence.outputs[variant]
     written = f': <span dir="auto">{escape(output)}</span>' if output != sentence.source else ""
-    return f"<p>{swatch}{written}</p>"
+    return f"<p>{named(facts.numbers[variant], variant)}{written}</p>"
 
 
-def _figure(variant: str, item: HeadWeights) -> Figure:
+def _maps(variant: str, item: HeadWeights) -> HeatMaps:
     maps = [
         HeatMap(f"{variant}, {words(item.name)}, head {head}", weights, item.queries, item.keys)
         for head, weights in enumerate(item.weights[:HEADS])
     ]
-    return heat_figure(maps, ("query", "key", "attention weight"), "share", (3.0, 2.8))
+    return HeatMaps(maps, ("query", "key", "attention weight"), "share", (3.0, 2.8))

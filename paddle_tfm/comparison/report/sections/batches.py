@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
-from paddle_tfm.protocols import Example, Section
+from paddle_tfm.protocols import Example
 from paddle_tfm.tabular import Table, column
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ NOTE = (
 )
 
 
-class Batches(Section):
+class Batches(ChartedSection):
     """The same sentences alone and in batches of 8 and 64: how far log-probabilities drift, and in how many
     another piece becomes the most probable."""
 
@@ -44,27 +44,19 @@ class Batches(Section):
 
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each variant and size of a batch."""
-        rows = [
-            {"variant": variant, "batch": change.size, "sentences": change.sentences, "drift": change.drift,
-             "changed": change.changed}
-            for variant, changes in facts.once(_changes)[0].items()
-            for change in changes
-        ]  # fmt: skip
+        rows = [(variant, change) for variant, changes in facts.once(_changes)[0].items() for change in changes]
         columns = [
-            column("variant"),
-            column("batch", right=True),
-            column("sentences", right=True),
-            column("drift", "drift in nats", lambda value: f"{value:.1e}", right=True),
-            column("changed", "changed sentences", right=True),
+            column("variant", of=lambda row: row[0]),
+            column("batch", right=True, of=lambda row: row[1].size),
+            column("sentences", right=True, of=lambda row: row[1].sentences),
+            column("drift", "drift in nats", "{:.1e}".format, right=True, of=lambda row: row[1].drift),
+            column("changed", "changed sentences", right=True, of=lambda row: row[1].changed),
         ]
         return {"batch-invariance": Table(columns, rows, "Beside the same sentences alone")}
 
-    def html(self, facts: Facts) -> str:
-        """The table, and what it means."""
-        notes = "".join(
-            f'<p class="note">{escape(text)}</p>' for text in [NOTE, *facts.once(_changes)[1], *facts.models.remarks]
-        )
-        return f"{self.tables(facts)['batch-invariance'].html()}{notes}"
+    def notes(self, facts: Facts) -> list[str]:
+        """What the numbers are."""
+        return [NOTE, *facts.once(_changes)[1], *facts.models.remarks]
 
     def data(self, facts: Facts) -> Mapping[str, Any]:
         """Variant → its rows."""
@@ -75,20 +67,19 @@ class Batches(Section):
 def _changes(facts: Facts) -> tuple[dict[str, list[Change]], list[str]]:
     """Variant → what batches change, and which models cannot be shown."""
     results: dict[str, list[Change]] = {}
-    lacking: Sequence[str] = ()
-    for variant in sorted(facts.groups, key=lambda name: name != facts.baseline)[:VARIANTS]:
+    lacking: dict[str, None] = {}
+    for variant in list(facts.numbers)[:VARIANTS]:
         result = facts.run_of(variant)
         rows = read_undamaged_predictions(predictions_file(result.folder), SIZES[-1])
-        if not rows:
-            continue
-        if (run := facts.models(result)) is None:
-            lacking = [*lacking, facts.models.why(result)]
+        run = facts.models(result) if rows else None
+        if run is None:
+            lacking |= {facts.models.why(result): None} if rows else {}
             continue
         try:
             results[variant] = changes(run.model, run.codec, [(row.source, row.reference) for row in rows])
         except UserError as error:
-            lacking = [*lacking, f"{variant}: {error}"]
-    return results, list(dict.fromkeys(lacking))
+            lacking[f"{variant}: {error}"] = None
+    return results, list(lacking)
 
 
 class Change(NamedTuple):

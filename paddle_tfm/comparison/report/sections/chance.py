@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from paddle_tfm import units
+from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.statistics.components import RESIDUAL, components
 from paddle_tfm.predictions import of_same_texts
-from paddle_tfm.protocols import Metric, Prediction, Section
+from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.tabular import Table, column
 
 MAX_GROUPS = 400  # of test items that are left out together
@@ -82,15 +83,7 @@ def pseudo_values(metric: Metric, predictions: Sequence[Prediction]) -> np.ndarr
     return number * metric.value(total) - (number - 1) * without
 
 
-NOTE = (
-    "Each number is one standard deviation of the mean difference to the baseline. The intervals of this page are "
-    "about other seeds on these test items; how far other items of the same kind could move a difference stands here "
-    "beside it. More seeds narrow the first, only more items the second. “Seed × item” is what is left: items that one "
-    "seed moves and another does not, narrowed by both. “Total” is the root of the sum of the three squares."
-)
-
-
-class Chances(Section):
+class Chances(ChartedSection):
     """The standard deviation that other seeds, and other test items, give to each difference."""
 
     heading = "Where the chance comes from"
@@ -121,9 +114,14 @@ class Chances(Section):
         title = f"Chance in the mean difference of {metric} to {comparison.baseline}, standard deviations"
         return {"chance": Table(columns, rows, title)}
 
-    def html(self, facts: Facts) -> str:
-        """The table and what it means."""
-        return f'<p class="note">{NOTE}</p>{super().html(facts)}'
+    def notes(self, facts: Facts) -> list[str]:
+        """What the numbers mean."""
+        return [
+            "Each number is one standard deviation of the mean difference to the baseline. The intervals of this page "
+            "are about other seeds on these test items; how far other items of the same kind could move a difference "
+            "stands here beside it. More seeds narrow the first, only more items the second. “Seed × item” is what is "
+            "left: items that one seed moves and another does not, narrowed by both."
+        ]
 
     def data(self, facts: Facts) -> dict[str, dict[str, object]]:
         """variant → the same numbers."""

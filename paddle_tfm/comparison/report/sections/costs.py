@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
-from html import escape
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from paddle_tfm import units
-from paddle_tfm.comparison.columns import around, clock
+from paddle_tfm.comparison.columns import clock, metric
 from paddle_tfm.comparison.gaps import Side, confounds, paired
-from paddle_tfm.comparison.report.figures.charts import LineChart, key
+from paddle_tfm.comparison.report.charted import ChartedSection
+from paddle_tfm.comparison.report.figures.line_chart import LineChart
 from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.comparison.runs.curves import Point
 from paddle_tfm.comparison.table import Row
 from paddle_tfm.pages.axis import Axis, fit
-from paddle_tfm.pages.chart import Point, Series
-from paddle_tfm.protocols import Section
-from paddle_tfm.tabular import Column, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from paddle_tfm.tabular import Column, Table, column
 
 
 class Cost(NamedTuple):
@@ -35,43 +30,30 @@ class Cost(NamedTuple):
     text: Callable[[float], str]
 
 
+def _mebibytes(value: float) -> str:
+    return f"{value:,.3g} MiB" if value < 100 else f"{value:,.0f} MiB"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1000 * seconds:,.3g} ms a token"
+
+
+FLOPS = "floating-point operations of training for each token"
+DECODING = "milliseconds of decoding for each token that is written"
+CACHE = "bytes of key/value cache for each token that is written"
 COSTS = (
-    Cost("parameters", "parameters", "parameters", 1, lambda value: f"{value:,.0f}"),
-    Cost(
-        "flops_per_token",
-        "operations",
-        "floating-point operations of training for each token",
-        1,
-        lambda value: f"{value:,.0f} a token",
-    ),
-    Cost("tokens", "tokens", "target tokens of training", 1, lambda value: f"{value:,.0f}"),
+    Cost("parameters", "parameters", "parameters", 1, "{:,.0f}".format),
+    Cost("flops_per_token", "operations", FLOPS, 1, "{:,.0f} a token".format),
+    Cost("tokens", "tokens", "target tokens of training", 1, "{:,.0f}".format),
     Cost("seconds", "time", "minutes of training steps", 60, clock),
-    Cost(
-        "peak_memory_mib",
-        "memory",
-        "MiB of tensors at the peak of training",
-        1,
-        lambda value: f"{value:,.3g} MiB" if value < 100 else f"{value:,.0f} MiB",
-    ),
-    Cost(
-        "decoding_seconds",
-        "decoding",
-        "milliseconds of decoding for each token that is written",
-        0.001,
-        lambda value: f"{1000 * value:,.3g} ms a token",
-    ),
-    Cost(
-        "cache_bytes",
-        "cache",
-        "bytes of key/value cache for each token that is written",
-        1,
-        lambda value: f"{value:,.0f} bytes",
-    ),
+    Cost("peak_memory_mib", "memory", "MiB of tensors at the peak of training", 1, _mebibytes),
+    Cost("decoding_seconds", "decoding", DECODING, 0.001, _milliseconds),
+    Cost("cache_bytes", "cache", CACHE, 1, "{:,.0f} bytes".format),
 )
 ALWAYS = ("parameters", "seconds")  # others are shown where variants differ in them
 
 
-class Costs(Section):
+class Costs(ChartedSection):
     """Each variant's score beside its size, and the time and memory of its training: what is better may only be
     larger."""
 
@@ -82,25 +64,36 @@ class Costs(Section):
         """Whether two variants have a score."""
         return len(_scored(facts)) > 1
 
+    def charts(self, facts: Facts) -> dict[str, LineChart]:
+        """The score by each cost that differs, and by time."""
+        scored = {row.variant for row in _scored(facts)}
+        variants = [side for side in facts.sides() if side.name in scored]
+        return {
+            f"quality-by-{cost.name}": _chart(facts, cost)
+            for cost in _known(facts)
+            if cost.key == "seconds" or _differs(variants, cost.key)
+        }
+
+    def notes(self, facts: Facts) -> list[str]:
+        """What a dot is, and what a difference of scores may be owed to, as `compare` of two runs says it."""
+        decoding = "; decoding: of the test split, all seeds, it depends on how long outputs are"
+        is_shown = any(cost.key == "decoding_seconds" for cost in _known(facts))
+        base, *others = facts.sides()
+        texts = {side.name: "; ".join(cost.sentence for cost in confounds(base, side)) for side in others}
+        return [
+            f"A dot is a variant’s mean over seeds, its bar the range of the seeds{decoding if is_shown else ''}.",
+            *(f"{name}: {text}." for name, text in texts.items() if text),
+        ]
+
     def tables(self, facts: Facts) -> dict[str, Table]:
         """What each variant costs, and how that differs from the baseline's."""
-        return {"costs": _table(facts)}
-
-    def figures(self, facts: Facts) -> dict[str, Figure]:
-        """A chart for each cost that differs."""
-        return {f"quality-by-{cost.name}": _chart(facts, cost).figure() for cost in _differing(facts)}
-
-    def html(self, facts: Facts) -> str:
-        """The charts, then the table and what it means for the scores."""
-        charts = "".join(_chart(facts, cost).html() for cost in _differing(facts))
-        note = "A dot is a variant’s mean over seeds, its bar the range of the seeds."
-        note += (
-            " Decoding: of the test split, all seeds; it depends on how long outputs are."
-            if "decoding_seconds" in _shown(facts)
-            else ""
+        first = [column("variant", of=lambda row: row.variant), metric(facts.comparison, facts.comparison.metric)]
+        title = (
+            "What each variant costs, a mean over seeds, and how much more than the baseline, in seeds that both have; "
+            "time of training steps"
         )
-        meant = "".join(f"<p><bdi>{escape(name)}</bdi>: {escape(text)}.</p>" for name, text in _meanings(facts))
-        return f'{key(facts)}<div class="charts">{charts}</div><p class="note">{note}</p>{_table(facts).html()}{meant}'
+        columns = [*first, *(_column(facts, cost) for cost in _known(facts))]
+        return {"costs": Table(columns, facts.comparison.rows, title)}
 
     def data(self, facts: Facts) -> dict[str, list[dict[str, object]]]:
         """The costs of each variant that are not the baseline's."""
@@ -109,20 +102,8 @@ class Costs(Section):
         return {name: costs for name, costs in items.items() if costs}
 
 
-def _meanings(facts: Facts) -> list[tuple[str, str]]:
-    """Of each variant what a difference of scores may be owed to."""
-    base, *others = facts.sides()
-    texts = ((side.name, "; ".join(cost.sentence for cost in confounds(base, side))) for side in others)
-    return [(name, text) for name, text in texts if text]
-
-
 def _scored(facts: Facts) -> list[Row]:
     return [row for row in facts.comparison.rows if math.isfinite(row.mean[facts.comparison.metric])]
-
-
-def _means(facts: Facts, cost: str) -> dict[str, float]:
-    """Variant → mean over its runs."""
-    return {side.name: fmean(side.costs[cost].values()) for side in facts.sides()}
 
 
 def _known(facts: Facts) -> list[Cost]:
@@ -135,47 +116,33 @@ def _known(facts: Facts) -> list[Cost]:
     ]
 
 
-def _shown(facts: Facts) -> list[str]:
-    return [cost.key for cost in _known(facts)]
-
-
-def _differing(facts: Facts) -> list[Cost]:
-    """Those that charts show: time, and others where they differ."""
-    scored = {row.variant for row in _scored(facts)}
-    variants = [side for side in facts.sides() if side.name in scored]
-    return [cost for cost in _known(facts) if cost.key == "seconds" or _differs(variants, cost.key)]
-
-
 def _differs(variants: Sequence[Side], cost: str) -> bool:
     """Whether another variant's runs cost something else than the first one's."""
     first, *others = variants
-    pairs = [paired(first, side, cost) for side in others]
-    return any(pair is not None and fmean(pair[0]) != fmean(pair[1]) for pair in pairs)
+    return any(_ratio(first, side, cost) not in (None, 1.0) for side in others)
+
+
+def _ratio(one: Side, other: Side, cost: str) -> float | None:
+    """Of the other side's cost to that of one; None where that is unknown or nothing."""
+    pair = paired(one, other, cost)
+    return None if pair is None or not fmean(pair[0]) else fmean(pair[1]) / fmean(pair[0])
 
 
 def _chart(facts: Facts, cost: Cost) -> LineChart:
-    comparison, metric, costs = facts.comparison, facts.comparison.metric, _means(facts, cost.key)
-    unit, series = comparison.unit(metric), []
-    for row in reversed(_scored(facts)):
-        scores = [value for run in facts.groups[row.variant] if math.isfinite(value := run.metric(metric))]
-        x = costs[row.variant] / cost.unit
-        series.append(
-            Series(facts.numbers[row.variant], row.variant, [Point(x, row.mean[metric], min(scores), max(scores))])
-        )
-    y = fit(
-        [value for item in series for point in item.points for value in (point.low, point.high)],
-        units.bounds(unit, comparison.higher_is_better),
-    )
-    better = "higher is better" if comparison.higher_is_better else "lower is better"
-    spoken = "; ".join(f"{item.name} {units.tick(item.points[0].y, unit)}" for item in series)
-    return LineChart(
-        series,
-        _axis([item.points[0].x for item in series]),
-        y,
-        cost.title,
-        f"{comparison.split} {units.metric_name(metric)} ({better})",
-        spoken,
-        partial(units.tick, unit=unit),
+    comparison, name = facts.comparison, facts.comparison.metric
+    costs = {side.name: fmean(side.costs[cost.key].values()) / cost.unit for side in facts.sides()}
+    means = {row.variant: row.mean[name] for row in _scored(facts)}
+
+    def points(variant: str) -> list[Point]:
+        scores = [value for run in facts.groups[variant] if math.isfinite(value := run.metric(name))]
+        return [Point(costs[variant], means[variant], min(scores), max(scores))] if variant in means else []
+
+    return LineChart.of_metric(
+        facts.lines(points),
+        (cost.title, f"{comparison.split} {units.metric_name(name)}"),
+        comparison.unit(name),
+        comparison.higher_is_better,
+        x=_axis([costs[variant] for variant in means]),
     )
 
 
@@ -188,44 +155,16 @@ def _axis(values: list[float]) -> Axis:
     return fit([low - 0.2 * room, high + 0.2 * room])
 
 
-def _table(facts: Facts) -> Table[Row]:
-    comparison = facts.comparison
-
-    def score(row: Row) -> dict[str, object]:
-        return {comparison.metric: row.mean[comparison.metric]}
-
-    columns = [
-        Column[Row]("variant", lambda row: row.variant, lambda row: {"variant": row.variant}),
-        Column[Row](
-            units.metric_name(comparison.metric), lambda row: around(comparison, comparison.metric, row), score,
-            right=True,
-        ),
-    ]  # fmt: skip
-    title = (
-        "What each variant costs, a mean over seeds, and how much more than the baseline, in seeds that both have; "
-        "time of training steps"
-    )
-    return Table([*columns, *(_column(facts, cost) for cost in _known(facts))], comparison.rows, title)
-
-
 def _column(facts: Facts, cost: Cost) -> Column[Row]:
-    means = _means(facts, cost.key)
     first, *others = facts.sides()
-    ratios = {side.name: ratio for side in others if (ratio := _ratio(first, side, cost.key)) is not None}
+    means = {side.name: fmean(side.costs[cost.key].values()) for side in (first, *others)}
+    ratios = {side.name: _ratio(first, side, cost.key) or 1.0 for side in others}
 
     def text(row: Row) -> str:
         value, ratio = means[row.variant], ratios.get(row.variant, 1.0)
         return cost.text(value) if ratio == 1 else f"{cost.text(value)} ({100 * (ratio - 1):+.1f}%)".replace("-", "−")
 
-    return Column(
-        cost.name,
-        text,
-        lambda row: {cost.key: means[row.variant], f"{cost.key}_of_baseline": means[facts.baseline]},
-        right=True,
-    )
+    def values(row: Row) -> dict[str, object]:
+        return {cost.key: means[row.variant], f"{cost.key}_of_baseline": means[facts.baseline]}
 
-
-def _ratio(one: Side, other: Side, cost: str) -> float | None:
-    """Of the other side's cost to that of one; None where that is unknown or nothing."""
-    pair = paired(one, other, cost)
-    return None if pair is None or not fmean(pair[0]) else fmean(pair[1]) / fmean(pair[0])
+    return Column(cost.name, text, values, right=True)

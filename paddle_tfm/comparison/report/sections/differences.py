@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from paddle_tfm import units
-from paddle_tfm.comparison.report.figures.charts import Bar, ForestPlot
+from paddle_tfm.comparison.report.figures.forest_plot import Bar, ForestPlot
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.verdict import interval, mean_difference, verdict_text

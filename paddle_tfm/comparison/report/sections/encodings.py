@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from paddle_tfm.comparison.report import recipe_words
-from paddle_tfm.comparison.report.figures.heat import HeatMap, heat_figure
+from paddle_tfm.comparison.report.charted import ChartedSection
+from paddle_tfm.comparison.report.figures.heat_map import HeatMap, HeatMaps
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.errors import UserError
-from paddle_tfm.plotting import page_figure
-from paddle_tfm.protocols import Section
-from paddle_tfm.tabular import Column, Table
+from paddle_tfm.tabular import Table, column
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from paddle_tfm.comparison.report.encodings import Picture
 
 MOST = 6  # encodings that are shown, one variant of each
+SIZES = {"vectors": ((6.2, 2.2), 1), "products": ((3.0, 2.6), 3), "by distance": ((4.4, 1.9), 2)}  # of maps; in a row
 NOTE = (
     "One variant of each encoding: from its best checkpoint, or from its recipe where the encoding has no parameters. "
     "A distance is the key’s position minus the query’s; decoders look back only. What depends on the texts "
     "(contextual positions, a term in the values) is not shown, and what depends on the query by its size."
 )
+Group = list[tuple[str, "Picture"]]  # variant and picture, of one kind
 
 
-class Shown(NamedTuple):
-    """A picture of a variant, or why there is none of it."""
-
-    variant: str
-    picture: Picture | None
-    lacking: str = ""
-
-
-class Encodings(Section):
+class Encodings(ChartedSection):
     """What each positional encoding adds at each position, the products of these vectors, and what it does to scores by
     distance."""
 
@@ -44,52 +34,49 @@ class Encodings(Section):
 
     def applies(self, facts: Facts) -> bool:
         """Whether a variant has an encoding that can be shown."""
-        return bool(_groups(facts))
+        return bool(facts.once(_shown)[0])
 
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each position or head of each variant, a column for each dimension, position or distance."""
-        return {name: _table(group) for name, group in _groups(facts).items()}
+        return {name: _table(group) for name, group in facts.once(_shown)[0].items()}
 
-    def figures(self, facts: Facts) -> dict[str, Figure]:
+    def charts(self, facts: Facts) -> dict[str, HeatMaps]:
         """A figure for each thing that encodings do, a map for each that does it."""
-        return {name: _figure(group) for name, group in _groups(facts).items()}
+        return {name: _maps(group) for name, group in facts.once(_shown)[0].items()}
+
+    def notes(self, facts: Facts) -> list[str]:
+        """What is shown, and what is not."""
+        return [NOTE, *facts.once(_shown)[1], *facts.models.remarks]
 
     def html(self, facts: Facts) -> str:
-        """The figures."""
-        figures = "".join(page_figure(figure) for figure in self.figures(facts).values())
-        lacking = dict.fromkeys(item.lacking for item in facts.once(_shown) if item.lacking)
-        return figures + "".join(
-            f'<p class="note">{escape(text)}</p>' for text in [NOTE, *lacking, *facts.models.remarks]
-        )
+        """The figures; the tables have hundreds of numbers, and are files."""
+        return self.without_tables(facts)
 
 
-def _shown(facts: Facts) -> list[Shown]:
-    """The pictures of all encodings."""
-    return [item for variant in _representatives(facts) for item in _pictures(facts, variant)]
-
-
-def _groups(facts: Facts) -> dict[str, list[tuple[str, Picture]]]:
-    """Name of a figure → the variants and pictures in it: those of one kind."""
-    groups: dict[tuple[str, str], list[tuple[str, Picture]]] = {}
-    for item in facts.once(_shown):
-        if item.picture is not None:
-            key = item.picture.what, item.picture.meaning
-            groups.setdefault(key, []).append((item.variant, item.picture))
-    return {f"encoding-{number}": group for number, group in enumerate(groups.values(), 1)}
+def _shown(facts: Facts) -> tuple[dict[str, Group], list[str]]:
+    """The pictures of one kind, by the name of their figure; and why some are lacking."""
+    groups: dict[tuple[str, str], Group] = {}
+    lacking: dict[str, None] = {}
+    for variant in _representatives(facts):
+        pictures, why = _pictures(facts, variant)
+        for picture in pictures:
+            groups.setdefault((picture.what, picture.meaning), []).append((variant, picture))
+        lacking |= {why: None} if why else {}
+    return {f"encoding-{number}": group for number, group in enumerate(groups.values(), 1)}, list(lacking)
 
 
 def _representatives(facts: Facts) -> list[str]:
     """A variant of each encoding, the baseline's first."""
-    names = [facts.baseline, *(row.variant for row in facts.comparison.rows if row.variant != facts.baseline)]
     by_encoding: dict[str, str] = {}
-    for name in names:
+    for name in facts.numbers:
         model = facts.recipes[name].get("model")
         if isinstance(model, dict):
             by_encoding.setdefault(recipe_words.component(model.get("position", "")), name)
     return list(by_encoding.values())[:MOST]
 
 
-def _pictures(facts: Facts, variant: str) -> list[Shown]:
+def _pictures(facts: Facts, variant: str) -> tuple[list[Picture], str]:
+    """Those of a variant; and why there are none, or not all."""
     from paddle_tfm.comparison.report.encodings import pictures, untrained
     from paddle_tfm.train.run import plan_of
 
@@ -99,34 +86,30 @@ def _pictures(facts: Facts, variant: str) -> list[Shown]:
         run = facts.models(result)
         drawn = pictures(untrained(plan) if run is None else run.model, plan, trained=run is not None)
     except UserError as error:
-        return [Shown(variant, None, str(error))]
+        return [], str(error)
     except Exception as error:  # a plugin's code
-        return [Shown(variant, None, f"{variant}: its encoding cannot be shown ({type(error).__name__}: {error})")]
-    lacking = [Shown(variant, None, facts.models.why(result))] if run is None and not drawn else []
-    return [*(Shown(variant, picture) for picture in drawn), *lacking]
+        return [], f"{variant}: its encoding cannot be shown ({type(error).__name__}: {error})"
+    return drawn, "" if drawn or run is not None else facts.models.why(result)
 
 
-def _figure(group: list[tuple[str, Picture]]) -> Figure:
+def _maps(group: Group) -> HeatMaps:
     maps = [HeatMap(f"{name}: {item.where}", item.values, item.rows, item.columns) for name, item in group]
     first = group[0][1]
-    size = {"vectors": (6.2, 2.2), "products": (3.0, 2.6)}.get(first.what, (4.4, 1.9))
-    columns = {"vectors": 1, "products": 3}.get(first.what, 2)
-    return heat_figure(maps, (*first.axes, first.meaning), "signed", size, columns, shared=False)
+    size, columns = SIZES[first.what]
+    return HeatMaps(maps, (*first.axes, first.meaning), "signed", size, columns, shared=False)
 
 
-def _table(group: list[tuple[str, Picture]]) -> Table:
+def _table(group: Group) -> Table:
     rows = [
         {"variant": name, "where": item.where, item.axes[0]: label, **dict(zip(item.columns, values.tolist()))}
         for name, item in group
         for label, values in zip(item.rows, item.values)
     ]
+
+    def number(value: object) -> str:
+        return f"{value:.3g}" if isinstance(value, float) else str(value)
+
     keys = dict.fromkeys(key for row in rows for key in row)
-    return Table([_column(key) for key in keys], rows, group[0][1].meaning)
-
-
-def _column(key: str) -> Column[dict[str, object]]:
-    def text(row: dict[str, object]) -> str:
-        value = row.get(key)
-        return f"{value:.3g}" if isinstance(value, float) else "" if value is None else str(value)
-
-    return Column(key, text, lambda row: {key: row.get(key)}, right=True)
+    rows = [dict.fromkeys(keys) | row for row in rows]
+    columns = [column(key, None, number, right=True) for key in keys]
+    return Table(columns, rows, group[0][1].meaning)

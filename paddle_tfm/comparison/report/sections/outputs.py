@@ -1,15 +1,19 @@
-"""Outputs of the variants for the same sources, side by side."""
+"""What the variants wrote: scores by the length of the source, and outputs side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from html import escape
+import math
 
-from paddle_tfm.comparison.report.samples import SideBySide, side_by_side
+from paddle_tfm import units
+from paddle_tfm.comparison.report import scores_by_length
+from paddle_tfm.comparison.report.charted import ChartedSection
+from paddle_tfm.comparison.report.figures.line_chart import LineChart
+from paddle_tfm.comparison.report.outputs import examples, side_by_side
+from paddle_tfm.comparison.report.scores_by_length import ScoresByLength
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.pages.chart import colour
-from paddle_tfm.pages.marks import MAX_CHARACTERS, marked
+from paddle_tfm.comparison.runs.finished import directions
 from paddle_tfm.protocols import Section
+from paddle_tfm.tabular import Table
 
 
 class Outputs(Section):
@@ -20,64 +24,65 @@ class Outputs(Section):
 
     def html(self, facts: Facts) -> str:
         """A block for each source: the reference, and below it what each variant wrote."""
-        return _html(facts)
+        return examples(side_by_side(facts.comparison), facts.numbers)
 
 
-def _html(facts: Facts) -> str:
-    chosen = side_by_side(facts.comparison)
-    if not chosen:
-        return "<p>None were recorded: there is no test split, no metric needs outputs, or no run came to its end.</p>"
-    if len(chosen[0].outputs) > 1:
-        how = "those on which the variants differ most, the hardest and a typical one"
-    else:
-        how = "the hardest, a typical one and the best"
-    note = f"Of seed {chosen[0].seed}: {how}. Marked in an output is what the reference does not have."
-    ranks = [dict(zip(ORDERS, places)) for places in zip(*(_ranks(chosen, key) for key in ORDERS.values()))]
-    examples = "".join(_example(facts, item, rank) for item, rank in zip(chosen, ranks))
-    return (
-        f'<p class="note">{escape(note)}</p><div class="sorted">{_choice(len(chosen[0].outputs))}'
-        f'<div class="examples">{examples}</div></div>'
-    )
+class Lengths(ChartedSection):
+    """The deciding metric, or else the first one of texts, by the length of the source in buckets, a line a variant."""
+
+    heading = "Scores by length"
+    place = 350
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether predictions were written, a metric of the recipe is one of texts, and their lengths differ."""
+        return facts.once(_by_length) is not None
+
+    def tables(self, facts: Facts) -> dict[str, Table]:
+        """A row for each bucket."""
+        variants = [row.variant for row in facts.comparison.rows]
+        title, unit = f"{_title(facts)}, means over seeds", facts.comparison.unit(_metric(facts))
+        return {"scores-by-length": scores_by_length.table(_scores(facts), variants, unit, title)}
+
+    def charts(self, facts: Facts) -> dict[str, LineChart]:
+        """A line for each variant."""
+        numbers = {row.variant: facts.numbers[row.variant] for row in reversed(facts.comparison.rows)}
+        metric = _metric(facts)
+        higher = directions(facts.comparison.runs)[units.metric_and_test(metric)[0]]
+        unit, mark = facts.comparison.unit(metric), _longest(facts)
+        return {"scores-by-length": scores_by_length.chart(_scores(facts), numbers, _title(facts), unit, higher, mark)}
+
+    def notes(self, facts: Facts) -> list[str]:
+        """What a point is, and the dashed line."""
+        note = "A point is the mean over seeds at the mean length of its bucket; the band is the range of the seeds."
+        if (longest := _longest(facts)) is not None:
+            note += f" The dashed line is at the longest source of the training set, {longest} {_scores(facts).unit}."
+        return [note]
 
 
-# How examples can be sorted, by the style sheet alone: name → what is largest first.
-ORDERS: dict[str, Callable[[SideBySide], float]] = {
-    "differ": lambda item: max(item.likeness) - min(item.likeness),
-    "hard": lambda item: -sum(item.likeness),
-    "long": lambda item: len(item.source or item.reference),
-}
-SAID = {"differ": "how much the variants differ", "hard": "the hardest first", "long": "the longest source first"}
+def _by_length(facts: Facts) -> ScoresByLength | None:
+    """None where there is nothing to show."""
+    metric = next(iter(facts.text_metrics().values()), None)
+    return None if metric is None else scores_by_length.scores_by_length(facts.predictions, metric)
 
 
-def _ranks(items: Sequence[SideBySide], key: Callable[[SideBySide], float]) -> list[int]:
-    """The place of each item."""
-    places = sorted(range(len(items)), key=lambda i: -key(items[i]))
-    return [places.index(i) for i in range(len(items))]
+def _scores(facts: Facts) -> ScoresByLength:
+    return facts.once(_by_length) or ScoresByLength("", [], {})
 
 
-def _choice(variants: int) -> str:
-    names = [name for name in SAID if variants > 1 or name != "differ"]
-    radios = "".join(
-        f'<label><input type="radio" name="sort" id="sort-{name}"{" checked" if i == 0 else ""}>{SAID[name]}</label>'
-        for i, name in enumerate(names)
-    )
-    return f'<fieldset class="against-what"><legend>sorted by</legend>{radios}</fieldset>'
+def _metric(facts: Facts) -> str:
+    """What the metric is called, with the test whose texts are looked at."""
+    test = units.metric_and_test(facts.comparison.metric)[1]
+    return next(iter(facts.text_metrics())) + (f"@{test}" if test else "")
 
 
-def _example(facts: Facts, item: SideBySide, rank: Mapping[str, int]) -> str:
-    single = len(item.outputs) == 1
-    reference = marked(item.reference, *item.outputs.values())[0] if single else escape(item.reference[:MAX_CHARACTERS])
-    texts = [("source", escape(item.source[:MAX_CHARACTERS]))] if item.source else []
-    texts.append(("reference", reference))
-    outputs = ""
-    for variant, hypothesis in item.outputs.items():
-        name = f'<i class="swatch {colour(facts.numbers[variant])}"></i><bdi>{escape(variant)}</bdi>'
-        right = hypothesis == item.reference
-        text = f"✓ {escape(hypothesis[:MAX_CHARACTERS])}" if right else marked(item.reference, hypothesis)[1]
-        outputs += f'<div><dt>{name}</dt><dd dir="auto">{text}</dd></div>'
-    order = ";".join(f"--{name}:{place}" for name, place in rank.items())
-    above = "".join(f'<div><dt>{name}</dt><dd dir="auto">{text}</dd></div>' for name, text in texts)
-    return (
-        f'<div class="example" style="{order}"><h3>{escape(item.why)}</h3><dl class="outputs texts">{above}</dl>'
-        f'<dl class="outputs">{outputs}</dl></div>\n'
-    )
+def _title(facts: Facts) -> str:
+    return f"{facts.comparison.split} {units.metric_name(_metric(facts))}"
+
+
+def _longest(facts: Facts) -> float | None:
+    """The length of the longest source that any run was trained on; None where that is unknown, or nothing longer is
+    tested."""
+    by_length = _scores(facts)
+    known = [(about.get("longest_source") or {}).get(by_length.unit) for about in facts.abouts]
+    longest = max((length for length in known if length is not None), default=math.inf)
+    return longest if longest < by_length.buckets[-1].length else None

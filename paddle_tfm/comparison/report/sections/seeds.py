@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from html import escape
 from typing import Any
 
 from paddle_tfm import units
 from paddle_tfm.comparison.columns import adjustment
+from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.runs.finished import Result, grouped, pairs
 from paddle_tfm.comparison.statistics import SIGNIFICANCE, AtLook, Verdict, at_look
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.comparison.verdict import change, verdict_text
-from paddle_tfm.protocols import Section
 from paddle_tfm.recipe.seeds import SeedPlan
-from paddle_tfm.tabular import Column, Table
+from paddle_tfm.tabular import Column, Table, column
 from paddle_tfm.units import plural
 
 
@@ -91,7 +89,7 @@ def _decision(then: Comparison, variant: str, size: int, is_last: bool) -> Decis
     return Decision(size, variant, difference, test, f"{why}; {'no more are allowed' if is_last else 'gets more'}")
 
 
-class Seeds(Section):
+class Seeds(ChartedSection):
     """What each look at the seeds so far decided: which variants were open, the test, and who got more seeds."""
 
     heading = "Seeds added, and why"
@@ -105,9 +103,14 @@ class Seeds(Section):
         """A row for each look and each variant that was open at it."""
         return {"seeds-added": _table(facts)}
 
-    def html(self, facts: Facts) -> str:
-        """The table, and what its numbers are."""
-        return f'{_table(facts).html()}<p class="note">{escape(_note(facts.comparison))}</p>'
+    def notes(self, facts: Facts) -> list[str]:
+        """What the numbers are."""
+        return [
+            "A look saw the seeds up to it, of the variants that were open then. “p” is the two-sided paired t test of "
+            "that look alone; “must be below” is what makes all tests together wrong in at most "
+            f"{SIGNIFICANCE:.0%} of comparisons{adjustment(facts.comparison)}. Where a pair has a run that diverged, a "
+            "look is a test of signs and has neither number."
+        ]
 
     def text(self, facts: Facts) -> Sequence[str]:
         """How many seeds each variant got."""
@@ -126,47 +129,30 @@ def decisions_of(facts: Facts) -> list[Decision]:
     return decisions(facts.comparison) if deciding == facts.comparison.metric else []
 
 
-def _note(comparison: Comparison) -> str:
-    return (
-        "A look saw the seeds up to it, of the variants that were open then. “p” is the two-sided paired t test of "
-        "that look alone; “must be below” is what makes all tests together wrong in at most "
-        f"{SIGNIFICANCE:.0%} of comparisons{adjustment(comparison)}. A settled variant got no more seeds. Where a "
-        "pair has a run that diverged, a look is a test of signs and has neither number."
-    )
-
-
 def _table(facts: Facts) -> Table[Decision]:
     comparison = facts.comparison
-    unit = comparison.unit(comparison.metric)
 
     def difference(item: Decision) -> str:
         return change(comparison, item.difference) if item.difference else "–"
 
-    columns = [
-        Column[Decision]("seeds", lambda item: str(item.seeds), lambda item: {"seeds": item.seeds}, right=True),
-        Column[Decision]("variant", lambda item: item.variant, lambda item: {"variant": item.variant}),
-        Column[Decision]("difference", difference, _numbers),
-        Column[Decision]("p", partial(_test, "p"), lambda item: {"p": item.test and item.test.p}, right=True),
-        Column[Decision](
-            "must be below", partial(_test, "bound"), lambda item: {"bound": item.test and item.test.bound}, right=True
-        ),
-        Column[Decision]("decided", lambda item: item.decided, lambda item: {"decided": item.decided}),
+    columns: list[Column[Decision]] = [
+        column("seeds", right=True, of=lambda item: item.seeds),
+        column("variant", of=lambda item: item.variant),
+        Column("difference", difference, _numbers),
+        column("p", None, _p, right=True, of=lambda item: item.test and item.test.p, none="–"),
+        column("bound", "must be below", _p, right=True, of=lambda item: item.test and item.test.bound, none="–"),
+        column("decided", of=lambda item: item.decided),
     ]
-    points = ", points" if unit else ""
+    points = ", points" if comparison.unit(comparison.metric) else ""
     title = f"Looks at {comparison.split} {units.metric_name(comparison.metric)}{points}, and what they decided"
     return Table(columns, facts.once(decisions_of), title)
 
 
-def _test(name: str, item: Decision) -> str:
-    """A p-value to two digits: `0.031`; 0 is one that is too small to be told."""
-    if item.test is None:
-        return "–"
-    value = getattr(item.test, name)
+def _p(value: float) -> str:
+    """A p-value to two digits: `0.031`."""
     return f"{value:.2g}" if value >= 1e-4 else "< 0.0001"
 
 
 def _numbers(item: Decision) -> dict[str, object]:
-    verdict = item.difference
-    names = ("mean", "low", "high", "p", "verdict")
-    numbers = {name: getattr(verdict, name) if verdict else None for name in names}
-    return {"p_adjusted" if name == "p" else name: value for name, value in numbers.items()}
+    names = {"mean": "mean", "low": "low", "high": "high", "p_adjusted": "p", "verdict": "verdict"}
+    return {key: getattr(item.difference, name, None) for key, name in names.items()}

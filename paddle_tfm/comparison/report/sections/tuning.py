@@ -1,23 +1,24 @@
-"""Tuning: what was chosen for each variant, and quality against the number of trials."""
+"""Tuning: what was chosen for each variant, quality against the number of trials, and the verdicts without it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paddle_tfm import units
-from paddle_tfm.comparison.report.figures.charts import LineChart, key
+from paddle_tfm.comparison.columns import around
+from paddle_tfm.comparison.report.charted import ChartedSection
+from paddle_tfm.comparison.report.figures.line_chart import LineChart
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.report.tuning_record import Chosen, Tuned, read_tuned, shown
+from paddle_tfm.comparison.report.tuning_record import Chosen, Tuned, read_tuned, shown, untuned
+from paddle_tfm.comparison.runs.curves import Point
+from paddle_tfm.comparison.table import Comparison, Row
+from paddle_tfm.comparison.verdict import change, verdict_text
 from paddle_tfm.pages.axis import fit
-from paddle_tfm.pages.chart import Point, Series
 from paddle_tfm.protocols import Section
-from paddle_tfm.tabular import Column, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from paddle_tfm.tabular import Column, Table, column
 
 NOTE = (
     "The mean of the best over all sets of k of the trials (arXiv:2004.13705), on the validation split: what k trials "
@@ -30,7 +31,7 @@ HALVED = (
 )
 
 
-class Tuning(Section):
+class Tuning(ChartedSection):
     """The values that trials chose for each variant, and what more or fewer trials are worth. The scores above are of
     these values, on seeds that chose nothing."""
 
@@ -42,27 +43,37 @@ class Tuning(Section):
         return bool(facts.once(_tuned).variants)
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """What was chosen, and the expected best of k trials."""
+        """What was chosen, and what so many trials, or steps of trials that are halved, reached."""
         tuned = facts.once(_tuned)
         tables: dict[str, Table] = {"tuning": _chosen(facts, tuned)}
-        if tuned.is_halved:
-            return {**tables, "tuning-budget": _rungs(facts, tuned)} if _climbed(facts, tuned) else tables
-        return {**tables, "tuning-budget": _budget(facts, tuned)}
+        if _lines(facts, tuned):
+            tables["tuning-budget"] = _rungs(facts, tuned) if tuned.is_halved else _budget(facts, tuned)
+        return tables
 
-    def figures(self, facts: Facts) -> dict[str, Figure]:
+    def charts(self, facts: Facts) -> dict[str, LineChart]:
         """The expected best against the number of trials, a line a variant; where they are halved, the best so far
         against steps."""
         tuned = facts.once(_tuned)
-        return {"tuning-budget": _chart(facts, tuned).figure()} if _lines(facts, tuned) else {}
+        lines = _lines(facts, tuned)
+        if not lines:
+            return {}
+        series = facts.lines(lambda name: [Point(x, y, y, y) for x, y in lines.get(name, ())])
+        chart = LineChart.of_metric(
+            series,
+            (
+                "steps of all trials of a variant" if tuned.is_halved else "trials of each variant",
+                f"{'' if tuned.is_halved else 'expected '}best validation {units.metric_name(tuned.metric)}",
+            ),
+            facts.comparison.unit(tuned.metric),
+            tuned.higher_is_better,
+            x=fit([1.0, *(point.x for item in series for point in item.points)]),
+        )
+        return {"tuning-budget": chart}
 
-    def html(self, facts: Facts) -> str:
-        """What was chosen, then the chart with its table."""
-        tables, tuned = self.tables(facts), facts.once(_tuned)
-        if "tuning-budget" not in tables:
-            return tables["tuning"].html()
-        note = HALVED if tuned.is_halved else NOTE
-        chart = f'{key(facts)}{_chart(facts, tuned).html()}<p class="note">{note}</p>'
-        return "\n".join([tables["tuning"].html(), chart, tables["tuning-budget"].html()])
+    def notes(self, facts: Facts) -> list[str]:
+        """What the line is."""
+        tuned = facts.once(_tuned)
+        return [HALVED if tuned.is_halved else NOTE] if _lines(facts, tuned) else []
 
     def text(self, facts: Facts) -> list[str]:
         """What was chosen, and where the best is still the outermost that was tried."""
@@ -80,7 +91,7 @@ class Tuning(Section):
             "spaces": [dict(space) for space in tuned.spaces],
             "chosen": {name: {"values": item.values, "score": item.score} for name, item in tuned.variants.items()},
             "expected_best": {name: list(map(float, best)) for name, best in tuned.expected().items()},
-            "best_by_steps": _climbed(facts, tuned),
+            "best_by_steps": _lines(facts, tuned) if tuned.is_halved else {},
         }
 
 
@@ -94,33 +105,32 @@ def _variants(facts: Facts, tuned: Tuned) -> dict[str, Chosen]:
     return {variant: tuned.variants[variant] for variant in rows if variant in tuned.variants}
 
 
-Row = tuple[str, Chosen]
+def _lines(facts: Facts, tuned: Tuned) -> Mapping[str, Sequence[tuple[int, float]]]:
+    """variant → budget, in trials or in steps of trials that are halved, and what it reached."""
+    expected, lines = tuned.expected(), {}
+    for name, item in _variants(facts, tuned).items():
+        trials = enumerate(map(float, expected.get(name, ())), 1)
+        lines[name] = [rung for rung in item.rungs if math.isfinite(rung[1])] if tuned.is_halved else list(trials)
+    return {name: line for name, line in lines.items() if line}
 
 
-def _chosen(facts: Facts, tuned: Tuned) -> Table[Row]:
+def _chosen(facts: Facts, tuned: Tuned) -> Table:
     unit, first, last = facts.comparison.unit(tuned.metric), tuned.spaces[0], tuned.spaces[-1]
 
-    def value(path: str) -> Column[Row]:
-        def text(row: Row) -> str:
+    def value(path: str) -> Column[tuple[str, Chosen]]:
+        def text(row: tuple[str, Chosen]) -> str:
             return f"{shown(row[1].values[path])}{' (outermost)' if path in row[1].at_edge else ''}"
 
         return Column(path, text, lambda row: {path: row[1].values[path]}, right=True)
 
-    def number(name: str, of: Callable[[Chosen], int]) -> Column[Row]:
-        return Column(name, lambda row: str(of(row[1])), lambda row: {name: of(row[1])}, right=True)
-
+    score = f"validation {units.metric_name(tuned.metric)}"
     columns = [
-        Column[Row]("variant", lambda row: row[0], lambda row: {"variant": row[0]}),
+        column("variant", of=lambda row: row[0]),
         *map(value, first),
-        Column[Row](
-            f"validation {units.metric_name(tuned.metric)}",
-            lambda row: units.text(row[1].score, unit),
-            lambda row: {tuned.metric: row[1].score},
-            right=True,
-        ),
-        number("trials", lambda item: len(item.scores)),
-        number("diverged", lambda item: item.diverged),
-        *([number("halved", lambda item: item.stopped)] if tuned.is_halved else []),
+        column(tuned.metric, score, partial(units.text, unit=unit), right=True, of=lambda row: row[1].score),
+        column("trials", right=True, of=lambda row: len(row[1].scores)),
+        column("diverged", right=True, of=lambda row: row[1].diverged),
+        *([column("halved", right=True, of=lambda row: row[1].stopped)] if tuned.is_halved else []),
     ]
     wider = [path for path in first if first[path] != last[path]]
     before = f"; widened from {tuned.space(wider, first=True)}" if wider else ""
@@ -128,62 +138,112 @@ def _chosen(facts: Facts, tuned: Tuned) -> Table[Row]:
     return Table(columns, list(_variants(facts, tuned).items()), title)
 
 
-def _climbed(facts: Facts, tuned: Tuned) -> dict[str, list[tuple[int, float]]]:
-    """variant → steps of all its trials by the end of a rung, and the best score so far; empty without halving."""
-    if not tuned.is_halved:
-        return {}
-    by_name = {
-        name: [rung for rung in item.rungs if math.isfinite(rung[1])] for name, item in _variants(facts, tuned).items()
-    }
-    return {name: rungs for name, rungs in by_name.items() if rungs}
-
-
-def _lines(facts: Facts, tuned: Tuned) -> Mapping[str, Sequence[tuple[int, float]]]:
-    """variant → budget, in trials or in steps of trials that are halved, and what it reached."""
-    if tuned.is_halved:
-        return _climbed(facts, tuned)
-    expected = tuned.expected()
-    return {name: list(enumerate(map(float, expected[name]), 1)) for name in _variants(facts, tuned)}
-
-
-def _chart(facts: Facts, tuned: Tuned) -> LineChart:
-    unit, lines = facts.comparison.unit(tuned.metric), _lines(facts, tuned)
-    series = [
-        Series(facts.numbers[name], name, [Point(x, y, y, y) for x, y in lines[name]]) for name in reversed(list(lines))
-    ]
-    y = fit([point.y for item in series for point in item.points], units.bounds(unit, tuned.higher_is_better))
-    x = fit([1.0, *(point.x for item in series for point in item.points)])
-    better = "higher is better" if tuned.higher_is_better else "lower is better"
-    spoken = "; ".join(f"{item.name} {units.tick(item.points[-1].y, unit)} by all" for item in reversed(series))
-    title = f"{'' if tuned.is_halved else 'expected '}best validation {units.metric_name(tuned.metric)} ({better})"
-    budget = "steps of all trials of a variant" if tuned.is_halved else "trials of each variant"
-    return LineChart(series, x, y, budget, title, spoken, partial(units.tick, unit=unit))
-
-
-def _rungs(facts: Facts, tuned: Tuned) -> Table[tuple[str, int, float]]:
-    unit = facts.comparison.unit(tuned.metric)
-    rows = [(name, *rung) for name, rungs in _climbed(facts, tuned).items() for rung in rungs]
+def _rungs(facts: Facts, tuned: Tuned) -> Table:
+    best = partial(units.text, unit=facts.comparison.unit(tuned.metric))
     columns = [
-        Column[tuple[str, int, float]]("variant", lambda row: row[0], lambda row: {"variant": row[0]}),
-        Column[tuple[str, int, float]]("steps", lambda row: f"{row[1]:,}", lambda row: {"steps": row[1]}, right=True),
-        Column[tuple[str, int, float]](
-            "best so far", lambda row: units.text(row[2], unit), lambda row: {tuned.metric: row[2]}, right=True
-        ),
+        column("variant", of=lambda row: row[0]),
+        column("steps", None, "{:,}".format, right=True, of=lambda row: row[1]),
+        column(tuned.metric, "best so far", best, right=True, of=lambda row: row[2]),
     ]
     title = f"Best validation {units.metric_name(tuned.metric)} of any trial after so many steps of all trials"
-    return Table(columns, rows, title)
+    return Table(columns, [(name, *rung) for name, rungs in _lines(facts, tuned).items() for rung in rungs], title)
 
 
 def _budget(facts: Facts, tuned: Tuned) -> Table[int]:
-    unit, expected = facts.comparison.unit(tuned.metric), tuned.expected()
+    unit, lines = facts.comparison.unit(tuned.metric), _lines(facts, tuned)
 
-    def column(name: str) -> Column[int]:
-        def best(k: int) -> float | None:
-            return float(expected[name][k - 1]) if k <= len(expected[name]) else None
+    def best(name: str, trials: int) -> float | None:
+        return dict(lines[name]).get(trials)
 
-        return Column(name, lambda k: units.text(best(k), unit), lambda k: {name: best(k)}, right=True)
-
-    columns = [Column[int]("trials", str, lambda k: {"trials": k}, right=True)]
+    text = partial(units.text, unit=unit)
+    named = [column(name, None, text, right=True, of=partial(best, name), none="–") for name in lines]
     title = f"Expected best validation {units.metric_name(tuned.metric)} of so many trials"
-    most = max(len(best) for best in expected.values())
-    return Table([*columns, *map(column, _variants(facts, tuned))], range(1, most + 1), title)
+    most = max(map(len, lines.values()))
+    return Table([column("trials", right=True, of=int), *named], range(1, most + 1), title)
+
+
+CHANGES = "changes with tuning"
+
+
+class Untuned(Section):
+    """Each verdict beside the one that the recipe's own values give, on the same seeds."""
+
+    heading = "Without tuning"
+    place = 165
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether runs with the recipe's own values are there (`tune: {untuned: true}`)."""
+        return facts.once(_own) is not None
+
+    def tables(self, facts: Facts) -> dict[str, Table]:
+        """A row for each variant."""
+        own = facts.once(_own)
+        return {} if own is None else {"untuned": _verdicts(facts.comparison, own)}
+
+    def text(self, facts: Facts) -> list[str]:
+        """A line for each verdict that changes; one where none does."""
+        lines = [
+            f"untuned  {variant} {each['untuned']}, and tuned {each['tuned']}: the verdict {CHANGES}"
+            for variant, each in self.data(facts).items()
+            if each["changes"]
+        ]
+        where = " at the largest size" if facts.comparison.smaller else ""
+        return lines or [f"untuned  no verdict{where} changes with tuning"]
+
+    def data(self, facts: Facts) -> dict[str, dict[str, Any]]:
+        """The verdicts, and which of them change."""
+        own = facts.once(_own)
+        rows = facts.comparison.rows if own else []
+        return {row.variant: _record(facts.comparison, own, row.variant) for row in rows if own}
+
+
+def _own(facts: Facts) -> Comparison | None:
+    """The comparison of the runs with the recipe's own values."""
+    return untuned(facts.comparison)
+
+
+def _record(comparison: Comparison, own: Comparison, variant: str) -> dict[str, Any]:
+    before, after = (_verdict(of, variant) for of in (own, comparison))
+    row = _row(own, variant)
+    mean = row.mean[own.metric] if row else math.nan
+    changes = bool(before and after) and before != after
+    return {"untuned": before, "tuned": after, "changes": changes, "mean": mean if math.isfinite(mean) else None}
+
+
+def _verdict(comparison: Comparison, variant: str) -> str:
+    """The verdict on a variant in a word; "" of the baseline, and where there is none."""
+    row = _row(comparison, variant)
+    return verdict_text(comparison, row.difference) if row and row.difference else ""
+
+
+def _row(comparison: Comparison, variant: str) -> Row | None:
+    return next((row for row in comparison.rows if row.variant == variant), None)
+
+
+def _verdicts(comparison: Comparison, own: Comparison) -> Table[Row]:
+    def mean(of: Comparison, row: Row) -> str:
+        found = _row(of, row.variant)
+        return "–" if found is None else around(of, of.metric, found)
+
+    def said(of: Comparison, row: Row) -> str:
+        difference = getattr(_row(of, row.variant), "difference", None)
+        if row.variant == comparison.baseline or difference is None:
+            return "baseline" if row.variant == comparison.baseline else "–"
+        return f"{verdict_text(of, difference)}: {change(of, difference)}"
+
+    def record(row: Row) -> dict[str, Any]:
+        return {"variant": row.variant, **_record(comparison, own, row.variant)}
+
+    def shown_only(heading: str, text: Any, prose: bool = False) -> Column[Row]:
+        return Column(heading, text, lambda row: {}, right=not prose, prose=prose)
+
+    columns = [
+        Column[Row]("variant", lambda row: row.variant, record),
+        shown_only("untuned", partial(mean, own)),
+        shown_only("verdict", partial(said, own), prose=True),
+        shown_only("tuned", partial(mean, comparison)),
+        shown_only("verdict", partial(said, comparison), prose=True),
+        shown_only("", lambda row: CHANGES if record(row)["changes"] else "", prose=True),
+    ]
+    what = f"{comparison.split} {units.metric_name(comparison.metric)}"
+    return Table(columns, comparison.rows, f"{what} with the recipe's own values, and with those that were chosen")

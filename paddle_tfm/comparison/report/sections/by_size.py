@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from paddle_tfm import units
 from paddle_tfm.comparison import ladder as words
+from paddle_tfm.comparison.columns import difference_and_interval
 from paddle_tfm.comparison.ladder import Ladder, Trend, ladder
-from paddle_tfm.comparison.report.figures.charts import LineChart, key_of
+from paddle_tfm.comparison.report.charted import ChartedSection
+from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.statistics import CONFIDENCE, Verdict
-from paddle_tfm.comparison.verdict import interval, mean_difference, verdict_text
+from paddle_tfm.comparison.runs.curves import Point
+from paddle_tfm.comparison.statistics import Verdict
+from paddle_tfm.comparison.table import Comparison
+from paddle_tfm.comparison.verdict import verdict_text
 from paddle_tfm.pages.axis import Axis, fit
-from paddle_tfm.pages.chart import Point, Series
-from paddle_tfm.protocols import Section
 from paddle_tfm.recipe.ladder import at
 from paddle_tfm.tabular import Column, Table, column
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LINE_POINTS = 33  # of a line with its band, which is curved
 APART = 0.02  # between the variants of one size, of the axis: intervals that do not hide each other
 
-LINE = ("slope", "low", "high", "degrees_of_freedom", "crossing", "crossing_low", "crossing_high", "misfit")
+SLOPE = ("slope", "low", "high")
 
 
-class Ladders(Section):
+class Ladders(ChartedSection):
     """Each variant's difference to the baseline by training compute: every size, and the line through them."""
 
     heading = "By size"
@@ -44,20 +42,16 @@ class Ladders(Section):
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each variant at each size, and one for each line."""
         here = _ladder(facts)
-        return {"sizes": _sizes(facts, here), "lines": _lines(facts, here)}
+        return {"sizes": _sizes(facts.comparison, here), "lines": _lines(facts.comparison, here)}
 
-    def figures(self, facts: Facts) -> dict[str, Figure]:
+    def charts(self, facts: Facts) -> dict[str, LineChart]:
         """Differences by compute."""
-        return {"differences-by-compute": _chart(facts, _ladder(facts)).figure()}
+        return {"differences-by-compute": _chart(facts, _ladder(facts))}
 
-    def html(self, facts: Facts) -> str:
-        """The sentences, the chart, both tables, and how they came about."""
-        here, sentences = _ladder(facts), "".join(f"<p>{escape(line)}</p>" for line in self.text(facts))
-        tables = "".join(table.html() for table in self.tables(facts).values())
-        keys = key_of({name: _number(facts, name) for name in (here.baseline, *(each.variant for each in here.trends))})
-        side = "above" if facts.comparison.higher_is_better else "below"
-        note = f'<p class="note">{side.capitalize()} 0 is better. {escape(words.METHOD)}</p>'
-        return f"{sentences}{keys}{_chart(facts, here).html()}{tables}{note}"
+    def notes(self, facts: Facts) -> list[str]:
+        """The sentences, and how they came about."""
+        side = "Above" if facts.comparison.higher_is_better else "Below"
+        return [*self.text(facts), f"{side} 0 is better. {words.METHOD}"]
 
     def text(self, facts: Facts) -> list[str]:
         """A line for each variant, and whether smaller sizes foretell the largest."""
@@ -97,74 +91,72 @@ def _verdicts(here: Ladder, trend: Trend) -> Iterator[tuple[int, Verdict]]:
                 yield place, row.difference
 
 
-def _sizes(facts: Facts, here: Ladder) -> Table:
-    comparison, rows = facts.comparison, []
-    for place, rung in enumerate(here.rungs):
-        for trend in here.trends:
-            verdict = dict(_verdicts(here, trend)).get(place)
-            numbers = {"matrix_parameters": rung.matrix_parameters, "tokens": rung.tokens, "flops": rung.compute}
-            row: dict[str, Any] = {"size": rung.size, **numbers, "variant": trend.variant, "pairs": 0}
-            row |= {"difference": None, "low": None, "high": None, "verdict": "no pair", "shown": "–", "ends": "–"}
-            if verdict is not None:
-                row |= {
-                    "pairs": verdict.looked_at,
-                    "difference": verdict.mean,
-                    "low": verdict.low,
-                    "high": verdict.high,
-                }
-                row |= {"shown": mean_difference(comparison, verdict), "ends": interval(comparison, verdict)}
-                row["verdict"] = verdict_text(comparison, verdict)
-            rows.append(row)
-    columns = [
+def _sizes(comparison: Comparison, here: Ladder) -> Table:
+    rows = [
+        {
+            "size": rung.size,
+            "matrix_parameters": rung.matrix_parameters,
+            "tokens": rung.tokens,
+            "flops": rung.compute,
+            "variant": trend.variant,
+            "found": dict(_verdicts(here, trend)).get(place),
+        }
+        for place, rung in enumerate(here.rungs)
+        for trend in here.trends
+    ]
+
+    def verdict(row: Mapping[str, Any]) -> str:
+        difference = found(row)
+        return "no pair" if difference is None else verdict_text(comparison, difference)
+
+    def found(row: Mapping[str, Any]) -> Verdict | None:
+        return row["found"]
+
+    columns: list[Column] = [
         column("size"),
         column("matrix_parameters", "matrix parameters", "{:,}".format, right=True),
         column("tokens", "tokens a run", "{:,.0f}".format, right=True),
         column("flops", "operations a run", words.operations, right=True),
         column("variant"),
-        column("pairs", right=True),
-        _shown("difference", ("difference",), "shown"),
-        _shown(f"{CONFIDENCE:.0%} interval", ("low", "high"), "ends"),
-        column("verdict"),
+        column("pairs", right=True, of=lambda row: getattr(found(row), "looked_at", 0)),
+        *difference_and_interval(comparison, rows, found, none="–", numbers=("low", "high")),
+        column("verdict", of=verdict),
     ]
     return Table(columns, rows, f"Differences to {here.baseline} at each size; the first columns are the baseline's")
 
 
-def _lines(facts: Facts, here: Ladder) -> Table:
-    rows: list[dict[str, Any]] = []
-    for trend in here.trends:
+def _lines(comparison: Comparison, here: Ladder) -> Table[Trend]:
+    def rise(trend: Trend) -> str:
+        return words.rise(comparison, trend.line) if trend.line else "–"
+
+    def crossing(trend: Trend) -> str:
         line = trend.line
-        row: dict[str, Any] = {"variant": trend.variant, "sizes": len(trend.differences), "reason": trend.reason}
-        row["pairs"] = sum(map(len, trend.differences.values()))
-        if line is None:
-            row |= {**dict.fromkeys(LINE), "place": "", "shown": "–", "where": "–"}
-        else:
-            low, high = line.crossing_interval or (None, None)
-            row |= {"slope": line.slope, "low": line.low, "high": line.high, "crossing": line.crossing}
-            row |= {"degrees_of_freedom": line.degrees_of_freedom, "place": line.place, "misfit": line.misfit}
-            row |= {"crossing_low": low, "crossing_high": high, "shown": words.rise(facts.comparison, line)}
-            row["where"] = "–" if line.crossing is None else f"{words.operations(line.crossing)} ({words.ends(line)})"
-        rows.append(row)
-    columns = [
-        column("variant"),
-        column("sizes", right=True),
-        column("pairs", right=True),
-        column("degrees_of_freedom", "degrees of freedom", _or_dash, right=True),
-        _shown("slope", ("slope", "low", "high"), "shown"),
-        _shown("0 at", ("crossing", "crossing_low", "crossing_high"), "where"),
-        column("place", "which is", lambda value: "" if value == "none" else value),
-        column("misfit", "lack of fit, p", lambda value: "–" if value is None else f"{value:.2g}", right=True),
-        column("reason", "remark"),
+        if line is None or line.crossing is None:
+            return "–"
+        return f"{words.operations(line.crossing)} ({words.ends(line)})"
+
+    def crossings(trend: Trend) -> dict[str, float | None]:
+        low, high = getattr(trend.line, "crossing_interval", None) or (None, None)
+        return {"crossing": getattr(trend.line, "crossing", None), "crossing_low": low, "crossing_high": high}
+
+    def place(trend: Trend) -> str:
+        return trend.line.place if trend.line else ""
+
+    def of_line(name: str) -> Callable[[Trend], Any]:
+        return lambda trend: getattr(trend.line, name, None)
+
+    columns: list[Column[Trend]] = [
+        column("variant", of=lambda trend: trend.variant),
+        column("sizes", right=True, of=lambda trend: len(trend.differences)),
+        column("pairs", right=True, of=lambda trend: sum(map(len, trend.differences.values()))),
+        column("degrees_of_freedom", "degrees of freedom", right=True, of=of_line("degrees_of_freedom"), none="–"),
+        Column("slope", rise, lambda each: {key: getattr(each.line, key, None) for key in SLOPE}, right=True),
+        Column("0 at", crossing, crossings, right=True),
+        column("place", "which is", lambda place: "" if place == "none" else place, of=place),
+        column("misfit", "lack of fit, p", "{:.2g}".format, right=True, of=of_line("misfit"), none="–"),
+        column("reason", "remark", of=lambda trend: trend.reason),
     ]
-    return Table(columns, rows, "The line through the differences of each variant, by log₂ of compute")
-
-
-def _shown(heading: str, keys: tuple[str, ...], shown: str) -> Column:
-    """A column that shows one text of a row and holds several of its numbers."""
-    return Column(heading, lambda row: row[shown], lambda row: {name: row[name] for name in keys}, right=True)
-
-
-def _or_dash(value: object) -> str:
-    return "–" if value is None else str(value)
+    return Table(columns, here.trends, "The line through the differences of each variant, by log₂ of compute")
 
 
 def _chart(facts: Facts, here: Ladder) -> LineChart:

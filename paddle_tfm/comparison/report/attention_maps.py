@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
-from paddle_tfm.pages.heat import heat_map
+from paddle_tfm.comparison.report.figures.heat_map import HeatMap
+from paddle_tfm.pages import document
 from paddle_tfm.pages.style import NUM_LAYERS
 
 if TYPE_CHECKING:
@@ -37,16 +38,10 @@ class Sentence(NamedTuple):
 def attention_maps(sentences: Sequence[Sentence], notes: Sequence[str]) -> str:
     """A choice of the attention, and below it each sentence with its readers side by side."""
     names = names_of([item for sentence in sentences for reader in sentence.readers for item in reader.attentions])
-    first = first_of(names)
-    radios = "".join(
-        f'<label><input type="radio" name="layer" id="layer-{i}"{" checked" if name == first else ""}>'
-        f"{words(name)}</label>"
-        for i, name in enumerate(names)
-    )
-    choice = f"<fieldset><legend>attention</legend>{radios}</fieldset>" if names else ""
+    options = [(f"layer-{i}", words(name)) for i, name in enumerate(names)]
+    choice = document.choice("attention", "layer", options, names.index(first_of(names))) if names else ""
     blocks = "".join(_block(sentence, names) for sentence in sentences)
-    below = "".join(f'<p class="note">{escape(text)}</p>' for text in notes)
-    return f'<div class="maps">{choice}{blocks}{below}</div>'
+    return f'<div class="maps">{choice}{blocks}{document.notes(notes)}</div>'
 
 
 def names_of(items: Sequence[HeadWeights]) -> list[str]:
@@ -91,4 +86,4 @@ def _heads(item: HeadWeights) -> str:
     shown = [(f"head {head}", weights) for head, weights in enumerate(item.weights[:HEADS])]
     if len(item.weights) > 1:
         shown.insert(0, ("mean of heads", item.weights.mean(0)))
-    return "".join(heat_map(weights, item.queries, item.keys, title) for title, weights in shown)
+    return "".join(HeatMap(title, weights, item.queries, item.keys).html() for title, weights in shown)

@@ -1,0 +1,193 @@
+"""What runs wrote, beside what they should have written: examples that say most, on a page and for a terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from difflib import SequenceMatcher
+from html import escape
+from itertools import pairwise
+from typing import NamedTuple
+
+from paddle_tfm.comparison.runs.finished import Result, grouped
+from paddle_tfm.comparison.table import Comparison
+from paddle_tfm.pages import document
+from paddle_tfm.predictions import is_right, of_same_texts, predictions_file, read_undamaged_predictions
+from paddle_tfm.protocols import Prediction
+
+MAX_PREDICTIONS = 2000  # of a run, among which examples are chosen
+MAX_CHARACTERS = 2000  # of a text that a page shows
+
+
+def samples(comparison: Comparison, right: int = 3, wrong: int = 3) -> tuple[list[dict], list[dict]]:
+    """Right and wrong predictions of the best variant's first seed; wrong ones of the next variants if it has none.
+
+    Each has `variant`, `seed`, `right`, `source`, `reference`, `hypothesis` and `score`.
+    """
+    groups = grouped(comparison.runs)
+    good: list[dict] | None = None
+    for row in comparison.rows:
+        whole = sorted(
+            (run for run in groups[row.variant] if not run.results.get("diverged")), key=lambda run: run.seed
+        )
+        rows = next(filter(None, (_predictions(run, row.variant) for run in whole)), [])
+        if good is None and rows:
+            good = [item for item in rows if item["right"]][:right]
+        if bad := [item for item in rows if not item["right"]][:wrong]:
+            return good or [], bad
+    return good or [], []
+
+
+def _predictions(run: Result, variant: str) -> list[dict]:
+    texts = ("source", "reference", "hypothesis", "score")
+    return [
+        {"variant": variant, "seed": run.seed, "right": is_right(item), **{name: getattr(item, name) for name in texts}}
+        for item in read_undamaged_predictions(predictions_file(run.folder))
+    ]
+
+
+class SideBySide(NamedTuple):
+    """A source, its reference, what each variant wrote, and why it was chosen."""
+
+    why: str
+    source: str
+    reference: str
+    outputs: dict[str, str]
+    seed: int | None
+    likeness: list[float]  # of each output to the reference
+
+
+def side_by_side(comparison: Comparison, differing: int = 8) -> list[SideBySide]:
+    """Outputs of the same seed, that of which most variants have any, for sources that say most."""
+    groups = grouped(comparison.runs)
+    chosen: dict[str, Sequence[Prediction]] = {}
+    for seed in sorted({run.seed for run in comparison.runs}):
+        of_seed: dict[str, Sequence[Prediction]] = {}
+        for row in comparison.rows:
+            for run in groups[row.variant]:
+                if run.seed == seed and not run.results.get("diverged"):
+                    of_seed[row.variant] = read_undamaged_predictions(predictions_file(run.folder), MAX_PREDICTIONS)
+        of_seed = of_same_texts(of_seed)
+        if len(of_seed) > len(chosen):
+            chosen, chosen_seed = of_seed, seed
+    return choose(chosen, chosen_seed, differing) if chosen else []
+
+
+def choose(
+    predictions: Mapping[str, Sequence[Prediction]], seed: int | None = None, differing: int = 8
+) -> list[SideBySide]:
+    """Of the predictions of each variant for the same sources those that say most: where they differ most, the hardest,
+    and the one in the middle. Of a single variant: the hardest, the middle and the best."""
+    unique: dict[tuple[str, str], Sequence[Prediction]] = {}  # the split may have a source several times
+    for outputs in zip(*predictions.values()):
+        unique.setdefault((outputs[0].source, outputs[0].reference), outputs)
+    rows = list(unique.values())
+    likeness = [[similarity(item.reference, item.hypothesis) for item in row] for row in rows]
+    return [
+        SideBySide(
+            why,
+            rows[i][0].source,
+            rows[i][0].reference,
+            {variant: item.hypothesis for variant, item in zip(predictions, rows[i])},
+            seed,
+            likeness[i],
+        )
+        for why, i in _choose(likeness, differing)
+    ]
+
+
+def _choose(likeness: Sequence[Sequence[float]], differing: int) -> list[tuple[str, int]]:
+    """Reasons and numbers of examples, each once."""
+    numbers, means = range(len(likeness)), [sum(row) / len(row) for row in likeness]
+    by_mean = sorted(numbers, key=lambda i: means[i])
+    wide = sorted(numbers, key=lambda i: min(likeness[i]) - max(likeness[i]))
+    wide = [i for i in wide if max(likeness[i]) > min(likeness[i])][:differing]
+    single = len(likeness[0]) == 1
+    reasons = [("the variants differ most here", i) for i in wide]
+    hardest = by_mean[: 3 if single else 1]
+    reasons += [
+        ("among the least like their references" if single else "the least like its reference", i) for i in hardest
+    ]
+    reasons.append(("in the middle", by_mean[len(by_mean) // 2]))
+    reasons += [("among the most like their references", i) for i in by_mean[-2:]] if single else []
+    return list({i: (why, i) for why, i in reversed(reasons)}.values())[::-1]
+
+
+def similarity(reference: str, hypothesis: str) -> float:
+    """2 |A ∩ B| / (|A| + |B|) of the texts' characters and pairs of neighbouring characters, as multisets (Dice): 1
+    where they are equal, 0 where they share none. It chooses examples and decides nothing."""
+    if reference == hypothesis:
+        return 1.0
+    one, other = _bigrams(reference), _bigrams(hypothesis)
+    return 2 * (one & other).total() / max(1, one.total() + other.total())
+
+
+def _bigrams(text: str) -> Counter[str]:
+    return Counter(text) + Counter(first + second for first, second in pairwise(text))
+
+
+# ------------------------------------------------------------------------------------------------------------- a page
+
+# How examples can be sorted, by the style sheet alone: name → what is largest first.
+ORDERS: dict[str, Callable[[SideBySide], float]] = {
+    "differ": lambda item: max(item.likeness) - min(item.likeness),
+    "hard": lambda item: -sum(item.likeness),
+    "long": lambda item: len(item.source or item.reference),
+}
+SAID = {"differ": "how much the variants differ", "hard": "the hardest first", "long": "the longest source first"}
+NOTHING = "<p>None were recorded: there is no test split, no metric needs outputs, or no run came to its end.</p>"
+
+
+def examples(chosen: Sequence[SideBySide], numbers: Mapping[str, int]) -> str:
+    """A block for each source: the reference, and below it what each variant wrote. `numbers`: of their colours."""
+    if not chosen:
+        return NOTHING
+    several = len(chosen[0].outputs) > 1
+    which = "those on which the variants differ most, the hardest and a typical one"
+    which = which if several else "the hardest, a typical one and the best"
+    whose = "" if chosen[0].seed is None else f" of seed {chosen[0].seed}"
+    note = f"Outputs{whose}: {which}. Marked in an output is what the reference does not have."
+    ranks = [dict(zip(ORDERS, places)) for places in zip(*(_ranks(chosen, key) for key in ORDERS.values()))]
+    options = [(f"sort-{name}", said) for name, said in SAID.items() if several or name != "differ"]
+    blocks = "".join(_example(item, rank, numbers) for item, rank in zip(chosen, ranks))
+    choice = document.choice("sorted by", "sort", options, kind="against-what")
+    return f'{document.notes([note])}<div class="sorted">{choice}<div class="examples">{blocks}</div></div>'
+
+
+def _ranks(items: Sequence[SideBySide], key: Callable[[SideBySide], float]) -> list[int]:
+    """The place of each item."""
+    places = sorted(range(len(items)), key=lambda i: -key(items[i]))
+    return [places.index(i) for i in range(len(items))]
+
+
+def _example(item: SideBySide, rank: Mapping[str, int], numbers: Mapping[str, int]) -> str:
+    single = len(item.outputs) == 1
+    reference = marked(item.reference, *item.outputs.values())[0] if single else escape(item.reference[:MAX_CHARACTERS])
+    texts = {"source": escape(item.source[:MAX_CHARACTERS]), "reference": reference}
+    outputs = {
+        document.named(numbers[variant], variant): f"✓ {escape(hypothesis[:MAX_CHARACTERS])}"
+        if hypothesis == item.reference
+        else marked(item.reference, hypothesis)[1]
+        for variant, hypothesis in item.outputs.items()
+    }
+    order = ";".join(f"--{name}:{place}" for name, place in rank.items())
+    return (
+        f'<div class="example" style="{order}"><h3>{escape(item.why)}</h3>{_pairs(texts, "outputs texts")}'
+        f"{_pairs(outputs, 'outputs')}</div>\n"
+    )
+
+
+def _pairs(texts: Mapping[str, str], kind: str) -> str:
+    rows = "".join(f'<div><dt>{name}</dt><dd dir="auto">{text}</dd></div>' for name, text in texts.items() if text)
+    return f'<dl class="{kind}">{rows}</dl>'
+
+
+def marked(reference: str, hypothesis: str) -> tuple[str, str]:
+    """Both texts as HTML: what the hypothesis lacks is marked in the reference, what it has too much in itself."""
+    first, second = reference[:MAX_CHARACTERS], hypothesis[:MAX_CHARACTERS]
+    left, right = "", ""
+    for kind, i, j, k, m in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
+        a, b = escape(first[i:j]), escape(second[k:m])
+        left += a if kind == "equal" or not a else f'<mark class="missing">{a}</mark>'
+        right += b if kind == "equal" or not b else f'<mark class="extra">{b}</mark>'
+    return left, right or "<i>nothing</i>"

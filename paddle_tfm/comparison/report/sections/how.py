@@ -1,0 +1,119 @@
+"""How it was done: the runs, how to do it again, how to say it in a paper, and how to read the page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from paddle_tfm.comparison.columns import notes
+from paddle_tfm.comparison.report import paper
+from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.pages.document import commands, definitions
+from paddle_tfm.protocols import Section
+from paddle_tfm.tabular import Table, column
+from paddle_tfm.units import in_shell
+
+PAPER = "It writes this page again, each of its tables as CSV and LaTeX, and each figure as SVG and PDF."
+
+
+class Runs(Section):
+    """How each run ended, and where its folder is."""
+
+    heading = "Runs"
+    place = 700
+
+    def tables(self, facts: Facts) -> dict[str, Table]:
+        """A row for each run."""
+        top = facts.top()
+        rows = [(name, run) for name, group in facts.groups.items() for run in sorted(group, key=lambda run: run.seed)]
+
+        def end(row: Any) -> str:
+            diverged = row[1].results.get("diverged")
+            return f"diverged: {diverged}" if diverged else "finished"
+
+        columns = [
+            column("variant", of=lambda row: row[0]),
+            column("seed", right=True, of=lambda row: row[1].seed),
+            column("steps", None, "{:,}".format, right=True, of=lambda row: row[1].results["steps"]),
+            column("best_step", "best step", "{:,}".format, right=True, of=lambda row: row[1].results["best_step"]),
+            column("end", of=end),
+            column("folder", of=lambda row: os.path.relpath(row[1].folder, top)),
+        ]
+        return {"runs": Table(columns, rows, f"Folders are in {top}")}
+
+
+class Again(Section):
+    """Commands that train and compare all of it again, the machine, versions and dates."""
+
+    heading = "Again"
+    place = 800
+
+    def html(self, facts: Facts) -> str:
+        """A list."""
+        top = in_shell(facts.top())
+        known = facts.commands()
+        more = f"<p>and {len(known) - 8} more</p>" if len(known) > 8 else ""
+        items = [
+            ("train it again", commands(known[:8]) + more),
+            ("see every curve", commands([f"paddle-tfm board {top}"])),
+            ("compare it again", commands([f"paddle-tfm compare {top}"])),
+            ("for a paper", f"{commands([f'paddle-tfm report {top}'])}<p>{PAPER}</p>"),
+            *environment(facts.trainings()),
+        ]
+        return definitions(items)
+
+
+def environment(trainings: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Date, machine and versions of trainings, each said once."""
+    if not trainings:
+        return [("machine and date", "not recorded")]
+    dates = sorted({str(item.get("started", ""))[:10] for item in trainings} - {""})
+    machines = dict.fromkeys(
+        f"{item.get('processor')}, {item.get('cores')} cores ({item.get('threads')} in use by a run), "
+        f"{item.get('memory_gib'):g} GiB, {item.get('system')}, on {item.get('device')}"
+        for item in trainings
+    )
+    versions = dict.fromkeys(
+        ", ".join(f"{name} {version}" for name, version in (item.get("versions") or {}).items()) for item in trainings
+    )
+    return [
+        ("trained", escape(" to ".join(dict.fromkeys([*dates[:1], *dates[-1:]])) + " (UTC)")),
+        ("machine", "<br>".join(map(escape, machines))),
+        ("versions", "<br>".join(map(escape, versions))),
+    ]
+
+
+class Paper(Section):
+    """How it was done, as a paper says it: the numbers filled in, and the entries of its bibliography."""
+
+    heading = "For a paper"
+    place = 850
+
+    def html(self, facts: Facts) -> str:
+        """The paragraph, and below it the entries."""
+        entries = "\n\n".join(paper.bibliography(facts).values())
+        return (
+            f'<h3>Methods</h3><p class="text">{escape(paper.methods(facts))}</p>'
+            f'<h3>BibTeX</h3><pre class="command"><code>{escape(entries)}</code></pre>'
+        )
+
+    def data(self, facts: Facts) -> Mapping[str, Any]:
+        """The same for programs; the paragraph also as LaTeX, which cites the entries."""
+        return {
+            "methods": paper.methods(facts),
+            "methods_latex": paper.methods(facts, latex=True),
+            "bibtex": paper.bibliography(facts),
+        }
+
+
+class Reading(Section):
+    """What the numbers of the report mean."""
+
+    heading = "How to read it"
+    place = 900
+
+    def html(self, facts: Facts) -> str:
+        """A paragraph for each note."""
+        return "".join(f"<p>{escape(note)}</p>" for note in notes(facts.comparison))

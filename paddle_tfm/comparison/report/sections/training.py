@@ -1,0 +1,231 @@
+"""What the logs of training say: learning curves, norms of gradients, and running statistics of norms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from statistics import fmean
+
+import numpy as np
+
+from paddle_tfm import units
+from paddle_tfm.comparison.report.charted import ChartedSection
+from paddle_tfm.comparison.report.figures.heat_map import HeatMap, HeatMaps
+from paddle_tfm.comparison.report.figures.line_chart import LineChart
+from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.comparison.runs.curves import AXES, RunCurves, mean_points
+from paddle_tfm.comparison.runs.finished import Result
+from paddle_tfm.pages import document
+from paddle_tfm.pages.axis import short
+from paddle_tfm.pages.style import colour
+from paddle_tfm.protocols import Section
+from paddle_tfm.tabular import Table, column
+
+MAX_MAPS = 9  # variants that a figure shows
+DISCREPANCIES = {"mean": "|μ_run − μ_B| / σ_B", "deviation": "|σ_run / σ_B − 1|"}  # name in the log → its formula
+ByLayer = dict[str, dict[int, dict[str, float]]]  # variant → step → layer → norm
+
+
+def logged_chart(facts: Facts, metric: str, title: str, log: bool = False) -> LineChart | None:
+    """What each step or evaluation logged under that name, a line a variant; None where nothing did."""
+    series = facts.lines(lambda name: mean_points(facts.groups[name], facts.curves[name], metric, "steps"))
+    return LineChart.fitted(series, (AXES["steps"], title), log=log) if series else None
+
+
+def learning_curve(facts: Facts, metric: str | None, axis: str) -> LineChart | None:
+    """A metric of the validation split, or the loss of training, a line a variant; None where it was not logged."""
+    series = facts.lines(lambda name: mean_points(facts.groups[name], facts.curves[name], metric, axis))
+    if not series:
+        return None
+    unit, higher = facts.comparison.unit(metric or ""), bool(metric and facts.comparison.higher_is_better)
+    what = f"validation {units.metric_name(metric)}" if metric else "loss of training"
+    return LineChart.of_metric(series, (AXES[axis], what), unit, higher, log=not unit and not higher)
+
+
+class Curves(Section):
+    """Learning curves of the deciding metric and of the loss, on steps, tokens or seconds."""
+
+    heading = "Learning curves"
+    place = 300
+
+    def html(self, facts: Facts) -> str:
+        """Two figures for each of the three axes, of which one is shown; a checkbox for each variant."""
+        panels = {}
+        for axis in AXES:
+            charts = [learning_curve(facts, metric, axis) for metric in (facts.comparison.learned, None)]
+            if drawn := "".join(chart.html() for chart in charts if chart):
+                panels[axis] = f'<div class="by {axis} charts">{drawn}</div>'
+        if not panels:
+            return "<p>No evaluation was logged.</p>"
+        radios = document.choice("against", "x", [(f"x-{axis}", axis) for axis in panels], kind="against-what")
+        seeds = max(len(row.seeds) for row in facts.comparison.rows)
+        band = " The band is the range of the seeds, the line their mean." if seeds > 1 else ""
+        note = f"Colours are those of the scores above.{band} The loss of training is a mean over stretches of steps."
+        return (
+            f'<div class="curves">{radios}{_checkboxes(facts)}{"".join(panels.values())}{document.notes([note])}</div>'
+        )
+
+
+def _checkboxes(facts: Facts) -> str:
+    numbers = {row.variant: facts.numbers[row.variant] for row in facts.comparison.rows}
+    boxes = "".join(
+        f'<label class="{colour(number)}"><input type="checkbox" id="show-{number}" checked>'
+        f"{document.named(number, name)}</label>"
+        for name, number in numbers.items()
+    )
+    return f"<fieldset><legend>show</legend>{boxes}</fieldset>" if len(numbers) > 1 else ""
+
+
+class Gradients(ChartedSection):
+    """The norm of all gradients together, before it is clipped: where a training is rough, and how near it came to
+    diverging."""
+
+    heading = "Gradient norms"
+    place = 310
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether it was logged."""
+        return any(curve.logged for curves in facts.curves.values() for curve in curves)
+
+    def charts(self, facts: Facts) -> dict[str, LineChart]:
+        """A line for each variant, over steps."""
+        chart = logged_chart(facts, "gradient_norm", "norm of the gradient", log=True)
+        return {"gradient-norms": chart} if chart else {}
+
+    def notes(self, facts: Facts) -> list[str]:
+        """What a point is."""
+        return ["Before clipping, a mean over stretches of steps; the band is the range of the seeds."]
+
+
+class Layers(ChartedSection):
+    """The norm of the gradient of each layer, at the first step and at every step that logged it: where in the model
+    gradients vanish or grow."""
+
+    heading = "Gradient norms by layer"
+    place = 315
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether any step of a run logged them."""
+        return bool(facts.once(_norms))
+
+    def tables(self, facts: Facts) -> dict[str, Table]:
+        """A row for each step and layer."""
+        norms = facts.once(_norms)
+        return {"gradient-norms-by-layer": _table(norms, _steps(norms))}
+
+    def charts(self, facts: Facts) -> dict[str, HeatMaps]:
+        """Layer by step for each variant, where several steps logged them."""
+        several = {variant: by_step for variant, by_step in facts.once(_norms).items() if len(by_step) > 1}
+        maps = [_map(variant, by_step) for variant, by_step in list(several.items())[:MAX_MAPS]]
+        titles = "layer", "training step", "norm of the gradient"
+        return {"gradient-norms-by-layer": HeatMaps(maps, titles, "log")} if maps else {}
+
+    def html(self, facts: Facts) -> str:
+        """The figure; of the table the first and the last step."""
+        norms = facts.once(_norms)
+        steps = _steps(norms)
+        note = (
+            "The joint norm of the gradients of all parameters of a layer before clipping, means over seeds. The first "
+            "step is always logged; further ones where the recipe says train.gradient_norms: 100, for every hundredth."
+        )
+        charts = "".join(chart.html() for chart in self.charts(facts).values())
+        table = _table(norms, list(dict.fromkeys([steps[0], steps[-1]])))
+        return f"{charts}{document.notes([note])}{table.html()}"
+
+
+def _norms(facts: Facts) -> ByLayer:
+    """Means over the runs of a variant that logged a step."""
+    norms: ByLayer = {}
+    for row in facts.comparison.rows:
+        logged = [curve.gradients for curve in facts.curves[row.variant] if curve.gradients]
+        for step in sorted({step for run in logged for step in run}):
+            runs = [run[step] for run in logged if step in run]
+            layers = dict.fromkeys(layer for run in runs for layer in run)
+            means = {layer: fmean(run.get(layer, math.nan) for run in runs) for layer in layers}
+            norms.setdefault(row.variant, {})[step] = means
+    return norms
+
+
+def _steps(norms: ByLayer) -> list[int]:
+    return sorted({step for by_step in norms.values() for step in by_step})
+
+
+def _map(variant: str, by_step: Mapping[int, Mapping[str, float]]) -> HeatMap:
+    layers = list(dict.fromkeys(layer for means in by_step.values() for layer in means))
+    values = [[means.get(layer, math.nan) for means in by_step.values()] for layer in layers]
+    return HeatMap(variant, np.array(values), layers, [short(step) for step in by_step])
+
+
+def _table(norms: ByLayer, steps: Sequence[int]) -> Table:
+    def value(variant: str, row: tuple[int, str]) -> float | None:
+        norm = norms[variant].get(row[0], {}).get(row[1], math.nan)
+        return norm if math.isfinite(norm) else None
+
+    layers = dict.fromkeys(layer for by_step in norms.values() for means in by_step.values() for layer in means)
+    rows = [
+        (step, layer) for step in steps for layer in layers if any(layer in by.get(step, {}) for by in norms.values())
+    ]
+    columns = [
+        column("layer", of=lambda row: row[1]),
+        column("step", None, "{:,}".format, right=True, of=lambda row: row[0]),
+        *(column(name, None, "{:.3g}".format, right=True, of=partial(value, name), none="–") for name in norms),
+    ]
+    return Table(columns, rows, "Norm of the gradient before clipping, by layer")
+
+
+class Norms(ChartedSection):
+    """How far what norms use in evaluation is from what they used in training, by norm and by step."""
+
+    heading = "Norms: training against evaluation"
+    place = 320
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether a variant has norms with running statistics."""
+        return any(curve.discrepancies for curves in facts.curves.values() for curve in curves)
+
+    def charts(self, facts: Facts) -> dict[str, LineChart]:
+        """Both discrepancies over steps."""
+        charts = {
+            f"norm-discrepancy-of-{name}s": logged_chart(facts, f"norm_discrepancy_{name}", f"{formula}, mean")
+            for name, formula in DISCREPANCIES.items()
+        }
+        return {name: chart for name, chart in charts.items() if chart}
+
+    def notes(self, facts: Facts) -> list[str]:
+        """What the formulas say."""
+        return [
+            "A norm with running statistics (μ_run, σ_run) uses them in evaluation, and those of its batch (μ_B, σ_B) "
+            "in training; each number is a mean over channels and over eight training batches, in the chart also over "
+            "norms. The table has the evaluation whose checkpoint was scored."
+        ]
+
+    def tables(self, facts: Facts) -> dict[str, Table]:
+        """A row for each norm of each variant that has such norms."""
+        rows = [row for variant in facts.groups for row in _discrepancies(facts, variant)]
+        numbers = [
+            column(name, formula, lambda value: f"{value:.3f}", right=True, none="–")
+            for name, formula in DISCREPANCIES.items()
+        ]
+        title = "Discrepancy of running statistics, means over seeds"
+        return {"norm-discrepancy": Table([column("variant"), column("norm"), *numbers], rows, title)}
+
+
+def _discrepancies(facts: Facts, variant: str) -> list[dict[str, object]]:
+    """Means over the seeds of a variant."""
+    runs = [
+        norms for run, curve in zip(facts.groups[variant], facts.curves[variant]) if (norms := _at_best(run, curve))
+    ]
+    rows: list[dict[str, object]] = []
+    for norm in dict.fromkeys(norm for run in runs for norm in run):
+        values = {name: [run[norm][name] for run in runs if name in run.get(norm, {})] for name in DISCREPANCIES}
+        means = {name: fmean(numbers) if numbers else None for name, numbers in values.items()}
+        rows.append({"variant": variant, "norm": norm, **means})
+    return rows
+
+
+def _at_best(run: Result, curve: RunCurves) -> dict[str, dict[str, float]]:
+    """Norm → its discrepancies at the best evaluation, or at the last where that was not logged."""
+    steps = sorted(curve.discrepancies)
+    best = run.results["best_step"]
+    return curve.discrepancies[best if best in steps else steps[-1]] if steps else {}
