@@ -13,7 +13,7 @@ import paddle_tfm
 from paddle_tfm import create_registry
 from paddle_tfm.cli.compare import comparison_of
 from paddle_tfm.comparison.report.encodings import BY_DISTANCE, POSITIONS, PRODUCTS, VECTORS, pictures, untrained
-from paddle_tfm.comparison.report.figures.heat_map import CELL
+from paddle_tfm.comparison.report.figures.heat_map import CELL, HeatMap
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.sections.attention import Attention
 from paddle_tfm.comparison.report.sections.batches import Batches
