@@ -42,7 +42,7 @@ def comparison_of(sweep: SweepRuns, seeds: list[str]) -> Comparison:
     from paddle_tfm.train.about import read_baseline
 
     runs = [run for run in sweep.reported if run.folder.name in seeds]
-    results = collect([run.folder for run in runs], with_curves=False)
+    results = collect([run.folder for run in runs])
     variants = {name for result in results for name in (result.variant, written(result))}
     baseline = read_baseline(sweep.folder)
     name = sweep.folder.resolve().name

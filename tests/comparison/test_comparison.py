@@ -62,19 +62,9 @@ def by_name(comparison):
 def test_collect_reads_a_run_and_a_folder_of_runs_once_each(tmp_path):
     one = finish(tmp_path, "pre", 1, {"exact_match": 0.5})
     finish(tmp_path, "pre", 2, {"exact_match": 0.25})
-    rows = [
-        {"step": 1, "loss": 3.0},
-        {"step": 100, "loss": 2.0},
-        {"step": 100, "evaluation": {"exact_match": 0.125}},
-        {"step": 200, "evaluation": {"exact_match": 0.5}},
-    ]
-    log = "".join(json.dumps(row) + "\n" for row in rows)
-    (one / "metrics.jsonl").write_text(log + '{"step": 300, "evalu', "utf-8")
     results = collect([one, tmp_path, tmp_path / "dates" / "pre" / ".." / "pre"])
     assert [(result.variant, result.seed) for result in results] == [("pre", 1), ("pre", 2)]
     assert results[0].folder.resolve() == one.resolve()
-    assert results[0].curve == [(100, {"exact_match": 0.125}), (200, {"exact_match": 0.5})]
-    assert results[1].curve == []
 
 
 def test_collect_says_where_runs_are_listed_if_there_is_none(tmp_path):
@@ -116,11 +106,6 @@ def test_a_row_holds_mean_and_standard_deviation_over_its_seeds(tmp_path):
     assert row.difference is None
 
 
-def test_one_seed_has_no_spread(tmp_path):
-    series(tmp_path, "pre", [0.5])
-    assert table(tmp_path).rows[0].spread == {"exact_match": None}
-
-
 def test_the_validation_split_stands_in_where_there_is_no_test_split(tmp_path):
     finish(tmp_path, "pre", 1, test={"exact_match": 0.5}, valid={"exact_match": 0.875})
     finish(tmp_path, "post", 1, valid={"exact_match": 0.75})
@@ -153,16 +138,6 @@ def test_one_recipe_run_twice_is_told_apart_by_the_folders_that_were_asked_for(t
     comparison = compare(collect([before, after]), "name", tmp_path, "exact_match")
     assert [row.variant for row in comparison.rows] == [f"{after}/pre", f"{before}/pre"]
     assert comparison.rows[0].difference.mean == 0.25
-
-
-def test_runs_of_other_recipes_are_no_duplicates_where_two_of_one_recipe_are(tmp_path):
-    before, after = tmp_path / "before", tmp_path / "after"
-    for folder, value in ((before, 0.5), (after, 0.75)):
-        finish(folder, "pre", 1, {"exact_match": value}, recipe="dates")
-        finish(folder, "pre", 1, {"exact_match": value}, recipe="copy")
-    comparison = compare(collect([before, after]), "name", tmp_path, "exact_match")
-    names = {f"{folder}/{recipe}/pre" for folder in (before, after) for recipe in ("copy", "dates")}
-    assert {row.variant for row in comparison.rows} == names
 
 
 # -------------------------------------------------------------------------------------------------------------- order
@@ -254,15 +229,6 @@ def test_a_verdict_is_given_only_where_the_interval_excludes_zero(tmp_path, metr
     assert (output.half_width is None) == (len(values) == 1)
 
 
-def test_the_baseline_has_no_difference_and_can_be_chosen(tmp_path):
-    series(tmp_path, "a", [0.5, 0.5])
-    series(tmp_path, "b", [0.6, 0.7])
-    rows = by_name(table(tmp_path, baseline="b"))
-    assert rows["b"].difference is None
-    assert rows["a"].difference.mean == pytest.approx(-0.15)
-    assert by_name(table(tmp_path))["b"].difference.mean == pytest.approx(0.15)
-
-
 # ----------------------------------------------------------------------------------------------- diverged and infinite
 
 
@@ -322,24 +288,6 @@ def test_an_infinite_perplexity_has_no_spread_and_loses_its_pair(tmp_path):
 # --------------------------------------------------------------------------------------------------------------- text
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "text"),
-    [
-        ("exact_match", 0.98765, "98.8%"),
-        ("exact_match", 1.0, "100.0%"),
-        ("exact_match", math.nan, "–"),
-        ("exact_match", None, "–"),
-        ("perplexity", 1.23456, "1.235"),
-        ("perplexity", 0.0, "0.000"),
-        ("perplexity", 0.00037662, "0.000377"),
-        ("perplexity", math.inf, "inf"),
-    ],
-)
-def test_values_read_as_people_write_them(tmp_path, name, value, text):
-    series(tmp_path, "pre", [0.5])
-    assert table(tmp_path).text(name, value) == text
-
-
 def test_the_table_shows_the_deciding_metric_first_and_every_other_once(tmp_path):
     finish(tmp_path, "a", 1, {"loss": 1.0, "perplexity": 2.0, "exact_match": 0.5})
     finish(tmp_path, "b", 1, {"exact_match": 0.75, "bleu": 1.0})
@@ -395,33 +343,6 @@ def test_a_variant_on_other_texts_is_neither_the_best_nor_in_the_way_of_the_othe
     assert output.data()["not_compared"].keys() == {"c"}
 
 
-def test_seeds_of_one_variant_on_different_texts_are_no_sample_of_it(tmp_path):
-    series(tmp_path, "a", [0.5, 0.75], data="same")
-    finish(tmp_path, "b", 1, {"exact_match": 0.5}, data="same")
-    finish(tmp_path, "b", 2, {"exact_match": 0.5}, data="other")
-    output = table(tmp_path, baseline="a")
-    assert by_name(output)["b"].difference is None
-    assert "the runs of “b” are scored on 2 different test texts" in verdict(output)
-
-
-def test_a_sweep_whose_recipe_got_another_name_is_one(tmp_path):
-    for variant in ("a", "b"):
-        series(tmp_path, variant, [0.5, 0.75])
-        results = tmp_path / "dates" / variant / "seed-2" / "results.json"
-        results.write_text(json.dumps({**json.loads(results.read_text("utf-8")), "recipe": "days"}), "utf-8")
-    assert [(row.variant, row.seeds) for row in table(tmp_path, baseline="a").rows] == [("a", [1, 2]), ("b", [1, 2])]
-
-
-def test_runs_of_several_recipes_are_not_one_variant_wherever_they_lie(tmp_path):
-    for folder, recipe, seed in (("default", "one", 1), ("default", "two", 2), ("mine", "three", 1)):
-        run = finish(tmp_path, folder, seed, {"exact_match": 0.5}, recipe="all")
-        trained(run, seed, f"lr: {recipe}\n")
-        results = json.loads((run / "results.json").read_text("utf-8"))
-        (run / "results.json").write_text(json.dumps({**results, "recipe": recipe, "variant": "default"}), "utf-8")
-    rows = table(tmp_path).rows
-    assert {row.variant: row.seeds for row in rows} == {"one/default": [1], "two/default": [2], "three/default": [1]}
-
-
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
@@ -444,15 +365,6 @@ def test_a_run_without_its_recipe_hides_no_difference_between_others(tmp_path):
         trained(finish(tmp_path, "a", seed, {"exact_match": 0.5}), seed, f"lr: {seed}\n")
     (tmp_path / "dates/a/seed-1/recipe.yaml").unlink()
     assert "lr is 2 in a/seed-2, and 3 in a/seed-3" in table(tmp_path).obstacles["a"].sentence
-
-
-def test_a_variant_alone_whose_runs_differ_in_more_than_their_seeds_is_said_to(tmp_path):
-    for seed in (1, 2):
-        trained(finish(tmp_path, "a", seed, {"exact_match": 0.5}), seed, f"lr: {seed}\n")
-    said = verdict(table(tmp_path))
-    assert said.startswith(
-        "Nothing can be compared: the runs of “a” differ in more than their seeds: lr is 1 in a/seed-1"
-    )
 
 
 SHARED = {
@@ -531,14 +443,6 @@ def test_what_is_per_piece_is_not_compared_between_other_pieces(metric, pieces, 
     assert [each.words for each in said.obstacles.values()] == ["other pieces"] * bool(words)
     assert words in verdict(said) and ("is a number per piece" in verdict(said)) == bool(words)
     assert ("loss" in said.signatures) == ("perplexity" in said.signatures) == (len(pieces) == 2 and pieces[1] > 0)
-
-
-def test_runs_older_than_the_hash_of_their_code_hide_no_difference_between_others(tmp_path):
-    for seed, code in enumerate(["", " sha256:1", " sha256:1", " sha256:2"], 1):
-        trained(finish(tmp_path, "a", seed, {"exact_match": 0.5}), seed, **{**SHARED, "norm": f"norm 0.1.0{code}"})
-        if seed < 4:
-            assert not table(tmp_path).obstacles
-    assert "is norm 0.1.0 sha256:1 in a/seed-2, and norm 0.1.0 sha256:2 in" in table(tmp_path).obstacles["a"].sentence
 
 
 @pytest.mark.parametrize("other", [{}, {"norm": "norm 0.2.0"}, {"train": "1" * 64}], ids=["nothing", "code", "texts"])

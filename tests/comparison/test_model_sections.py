@@ -1,10 +1,9 @@
-"""Sections that load models, on small real runs: encodings, attention maps, and the same sentences in other batches."""
+"""Sections that load models, on small real runs: encodings and attention maps."""
 
 from __future__ import annotations
 
 import re
 import shutil
-import textwrap
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from paddle_tfm.comparison.report.encodings import BY_DISTANCE, POSITIONS, PRODU
 from paddle_tfm.comparison.report.figures.heat_map import CELL, HeatMap
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.sections.attention import Attention
-from paddle_tfm.comparison.report.sections.batches import Batches
 from paddle_tfm.comparison.report.sections.encodings import Encodings
 from paddle_tfm.inference.alignment import align
 from paddle_tfm.inference.attention_weights import head_weights, read_by
@@ -24,44 +22,25 @@ from paddle_tfm.inference.translate import Translation
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.testing.kinds.section import Elements
 
-LEAKY = """
-from paddle_tfm import hookimpl
-from paddle_tfm.protocols import Norm
-
-class Leaky(Norm):  # what stands beside a sentence in its batch changes it
-    def forward(self, x, valid=None, positions=None):
-        return x - x.mean()
-
-@hookimpl
-def register_norms():
-    return {"leaky": Leaky}
-"""
 SETTINGS = [
     "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 80, valid: 6, test: 12}",
     "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=2", "model.decoder_layers=1",
     "model.max_length=10", "model.dropout=0.0", "train.max_tokens=128", "train.steps=6", "evaluate.every=6",
-    "variants={sinusoidal: {}, learned: {model.position: learned}, leaky: {model.norm: leaky}}",
+    "variants={sinusoidal: {}, learned: {model.position: learned}}",
     "evaluate.metrics=[exact_match]", "evaluate.best=loss", "baseline=sinusoidal",
 ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def plugin(tmp_path_factory):
-    file = tmp_path_factory.mktemp("plugin") / "leaky_norm.py"
-    file.write_text(textwrap.dedent(LEAKY), "utf-8")
-    return file
-
-
-@pytest.fixture(scope="module")
-def out(tmp_path_factory, plugin):
+def out(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "out"
-    paddle_tfm.run("base", [*SETTINGS, "name=three"], out=folder, plugins=[plugin])
+    paddle_tfm.run("base", [*SETTINGS, "name=two"], out=folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def registry(plugin):
-    return create_registry([plugin])
+def registry():
+    return create_registry()
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +109,7 @@ def test_encodings_of_checkpoints_and_of_recipes(facts, out, registry, tmp_path)
     bare = Facts(comparison_of([tmp_path / "copy"]), registry)
     assert {row["variant"] for row in section.tables(bare)["encoding-1"].records()} == {"sinusoidal"}
     assert "no such checkpoint" in section.html(bare)
-    assert not Attention().applies(bare) and not Batches().applies(bare)
+    assert not Attention().applies(bare)
 
 
 def test_attention_is_that_of_an_alignment_with_every_head_and_both_axes(facts):
@@ -157,7 +136,7 @@ def test_attention_maps_stand_side_by_side_for_sentences_on_which_variants_diffe
     checked = re.search(r'id="layer-(\d)" checked', html)[1]
     assert names[int(checked)] == "cross 0"
     first = html.split('<div class="example">')[1]
-    assert all(name in first for name in ("sinusoidal", "learned", "leaky"))
+    assert all(name in first for name in ("sinusoidal", "learned"))
     assert first.count("<svg") == 3 * 4 * (2 + 1)  # variants, attentions, heads and their mean
     figures = section.figures(facts)
     assert "attention-1-0" in figures and len(figures["attention-1-0"].axes) == 3  # two heads and their scale
@@ -174,7 +153,7 @@ def test_attention_is_shown_on_the_sentences_that_were_chosen(out, registry):
     (output,) = run.hypotheses([text])[0]
     block = html.split('<div class="example">')[1]
     assert f">{text}</h3>" in block and f'<bdi>learned</bdi>: <span dir="auto">{output.text}</span>' in block
-    assert all(f"<bdi>{name}</bdi>" in block for name in ("sinusoidal", "learned", "leaky"))
+    assert all(f"<bdi>{name}</bdi>" in block for name in ("sinusoidal", "learned"))
     # the second has more pieces than the models read
     assert "learned, “1 2 3 4 1 2 3 4 1 2”: 10 pieces are more than the 9 that the model reads" in html
     assert set(section.figures(chosen)) == {"attention-1-0", "attention-1-1", "attention-1-2"}
@@ -202,15 +181,3 @@ def test_a_map_has_a_shade_for_every_share_and_names_as_text():
     assert f"h{2 * CELL}v{CELL}" in shapes["1"] and shapes["1"].count("M") == shapes["0.5"].count("M") == 1
     assert "&lt;u&gt;" in html and "<u>" not in html and "h &amp; h" in html and "long␣long…" in html
     assert "&lt;u&gt; on a" in html
-
-
-def test_a_norm_that_lets_neighbours_through_is_seen_in_batches(facts):
-    changes = Batches().data(facts)
-    assert [(change["size"], change["sentences"]) for change in changes["sinusoidal"]] == [(8, 12), (12, 12)]
-    for variant in ("sinusoidal", "learned"):
-        assert all(change["drift"] < 1e-4 and change["changed"] == 0 for change in changes[variant]), variant
-    assert all(change["drift"] > 1e-3 for change in changes["leaky"])
-    assert "rounding gives about 1e-5" in Batches().html(facts)
-    rows = Batches().tables(facts)["batch-invariance"].records()
-    assert len(rows) == 6 and (rows[0]["variant"], rows[0]["batch"]) == ("sinusoidal", 8)
-    assert rows[0]["drift"] == changes["sinusoidal"][0]["drift"]

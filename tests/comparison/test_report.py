@@ -584,16 +584,6 @@ def test_samples_are_the_best_variants_first_seeds(tmp_path):
     }
 
 
-def test_wrong_samples_of_the_next_variant_are_shown_where_the_best_has_none(tmp_path):
-    finish(tmp_path, "best", 1, 0.9, predictions=[right("1")])
-    finish(tmp_path, "middle", 1, 0.8, predictions=[right("2")])
-    finish(tmp_path, "last", 1, 0.7, predictions=[right("3"), wrong("4", "b", "x")])
-    comparison = table(tmp_path)
-    good, bad = samples(comparison)
-    assert [(item["variant"], item["source"]) for item in good] == [("best", "1")]
-    assert [(item["variant"], item["source"]) for item in bad] == [("last", "4")]
-
-
 def test_a_diverged_seed_or_one_without_predictions_is_passed_over(tmp_path):
     finish(tmp_path, "best", 1, 0.9, diverged=LOST, predictions=[wrong("lost", "a", "b")])
     finish(tmp_path, "best", 2, 0.9)

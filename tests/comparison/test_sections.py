@@ -10,14 +10,13 @@ import textwrap
 
 import pytest
 
-from paddle_tfm import create_registry, latex
+from paddle_tfm import create_registry
 from paddle_tfm.comparison.report.report import Report
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.protocols import section as page_of_the_kind
 from paddle_tfm.registry import Registry
-from paddle_tfm.tabular import Table, column
-from paddle_tfm.testing.trial_comparison import HOSTILE, trials
+from paddle_tfm.testing.trial_comparison import trials
 
 PLUGIN = """
 from paddle_tfm import hookimpl, plotting
@@ -60,7 +59,6 @@ class Slow(Section):
 def register_sections():
     return {"mine": Mine, "broken": Broken, "slow": Slow}
 """
-TABLES = ["results", "compared", "runs"]
 METHODS = ("applies", "tables", "figures", "html", "text", "data", "__init__")
 
 
@@ -148,58 +146,3 @@ def test_the_engines_facts_have_what_the_contract_says():
     with trials(create_registry()) as (trial, *_):
         assert set(page_of_the_kind.Facts.__annotations__) <= set(vars(trial.facts))
     assert Facts.__doc__
-
-
-# --------------------------------------------------------------------------------------------------------------- LaTeX
-
-# The other way round, as LaTeX reads it: a command or a character → what it prints.
-PRINTS = {
-    r"\textbackslash{}": "\\", r"\textasciicircum{}": "^", r"\textasciitilde{}": "~", r"\textless{}": "<", r"\textgreater{}": ">",
-    r"\textbar{}": "|", r"\textquotedbl{}": '"', r"\textquotesingle{}": "'", r"\textasciigrave{}": "`", r"\ldots{}": "…",
-    r"$\pm$": "±", r"$-$": "−", r"$\times$": "×", r"$\approx$": "≈", r"$\uparrow$": "↑", r"$\downarrow$": "↓",
-    r"\{": "{", r"\}": "}", r"\$": "$", r"\&": "&", r"\%": "%", r"\#": "#", r"\_": "_",
-}  # fmt: skip
-
-
-def printed(text):
-    """What LaTeX prints for a cell; a special character that is left over is an error."""
-    text = re.sub(r"\\parbox\[t\]\{\d+em\}\{\\raggedright (.*)\\strut\}", r"\1", text).replace(r"\allowbreak{}", "")
-    pattern = "|".join(map(re.escape, sorted(PRINTS, key=len, reverse=True)))
-    left = re.sub(pattern, "", text)
-    assert not re.search(r"[\\{}$&%#_^~<>|\"]", left), left
-    return re.sub(pattern, lambda match: PRINTS[match[0]], text)
-
-
-@pytest.mark.parametrize(
-    "text", ["a_b & 50%", r"\frac{1}{2}", "$x^2$ #1 ~", "<b>|\"'`", "55% ± 7", "−0.3 ↑ …", HOSTILE]
-)
-def test_latex_prints_every_character(text):
-    assert printed(latex.escape(text)) == " ".join(text.split())
-
-
-def test_a_table_as_latex_has_a_line_a_row_and_its_columns_aligned():
-    rows = [{"variant": "a_b & 50%", "score": 0.5}, {"variant": "旋转", "score": None}]
-    text = Table([column("variant"), column("score", right=True)], rows, "Scores & more").latex("scores")
-    lines = text.splitlines()
-    assert lines[0].startswith("% needs \\usepackage{booktabs}") and latex.OTHER_SCRIPT in text
-    assert r"\caption{Scores \& more}" in lines and r"\label{tab:scores}" in lines
-    assert r"\begin{tabular}{lr}" in lines
-    inner = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
-    assert inner == [r"a\_b \& 50\% & 0.5 \\", r"旋转 &  \\"]
-    assert lines.count(r"\begin{table}") == lines.count(r"\end{table}") == 1
-
-
-def test_every_table_of_the_report_is_latex_and_csv(trial, tmp_path):
-    report = Report(trial.facts.comparison, registry(tmp_path, "other", engine=TABLES), pytest.fail, files=True)
-    files = {name: content for part in report.parts for name, content in part.files.items()}
-    tables = {name.removesuffix(".tex") for name in files if name.endswith(".tex")}
-    assert (
-        {"scores", "seeds", "runs", "mine"} <= tables == {n.removesuffix(".csv") for n in files if n.endswith(".csv")}
-    )
-    for name in tables:
-        inner = files[f"{name}.tex"].split("\\midrule\n")[1].split("\\bottomrule")[0]
-        lines = [line.removesuffix(" \\\\") for line in inner.splitlines()]
-        cells = [[printed(cell) for cell in re.split(r"(?<!\\)&", line)] for line in lines]
-        records = list(csv.reader(files[f"{name}.csv"].splitlines()))
-        assert len(cells) == len(records) - 1, name
-        assert len({len(row) for row in cells}) == 1

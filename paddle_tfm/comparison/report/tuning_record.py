@@ -118,7 +118,7 @@ def untuned(comparison: Comparison) -> Comparison | None:
         return None
     order = [run.variant for run in comparison.runs]
     try:
-        results = collect([file.parent for file in files], with_curves=False)
+        results = collect([file.parent for file in files])
         results = sorted((run for run in results if run.variant in order), key=lambda run: order.index(run.variant))
         return compare(
             results, comparison.name, comparison.folder, comparison.metric, comparison.baseline, comparison.question

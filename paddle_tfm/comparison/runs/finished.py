@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
 
 from paddle_tfm import units
-from paddle_tfm.comparison.runs.trained_from import Origin, origin_of, unlike
+from paddle_tfm.comparison.runs.trained_from import Origin, origin_of
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import folders_with
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.train import manifest
 from paddle_tfm.train.about import variant_numbers
 from paddle_tfm.train.forms import RESULTS, read_results
-from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.looks import read_looks
 
 REQUIRED_KEYS = (
@@ -35,7 +34,6 @@ class Result:
     seed: int
     results: dict
     source: Path = Path()  # the folder that the user named, which holds it
-    curve: list[tuple[int, dict[str, float]]] = field(repr=False, default_factory=list)
     look: float = math.inf  # of those at its sweep's listed seeds, the first that saw it; infinite for none so far
 
     @cached_property
@@ -73,13 +71,10 @@ class Result:
         return None if self.results.get("diverged") else self.metric(name)
 
 
-def collect(
-    folders: Iterable[Path], with_curves: bool = True, warn: Callable[[str], None] | None = None
-) -> list[Result]:
+def collect(folders: Iterable[Path], warn: Callable[[str], None] | None = None) -> list[Result]:
     """Finished runs in `folders`, each a run or a folder that holds some; trials of tuning only where they are named.
 
     Args:
-        with_curves: with their evaluations, for which their whole logs are read.
         warn: takes a sentence for each run whose results are damaged, which is left out; None: such a run is an error.
     Raises:
         UserError: a folder holds none, what is known of looks at it is damaged, or a result cannot be read: without
@@ -94,7 +89,7 @@ def collect(
         left = len(runs)
         for run in runs:
             try:
-                results[run.resolve()] = _read(run, folder, with_curves)
+                results[run.resolve()] = _read(run, folder)
             except UserError as error:
                 left -= 1
                 if warn is None or not left:
@@ -106,13 +101,11 @@ def collect(
     return list(results.values())
 
 
-def _read(run: Path, source: Path, with_curves: bool) -> Result:
+def _read(run: Path, source: Path) -> Result:
     results = read_results(run, REQUIRED_KEYS)
     if sentence := manifest.damage_of_run(run):
         raise UserError(sentence)
-    rows = read_rows(run / "metrics.jsonl") if with_curves else []
-    curve = [(row["step"], row["evaluation"]) for row in rows if "evaluation" in row]
-    return Result(run, results["variant"], results["seed"], results, source, curve)
+    return Result(run, results["variant"], results["seed"], results, source)
 
 
 def sweep_of(runs: Iterable[Path]) -> Path | None:
@@ -138,11 +131,10 @@ def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
     Raises:
         UserError: two runs in one folder are of the same variant and seed, which are no two samples of it.
     """
-    recipes = _recipes(results)
-    several = len(set(recipes.values())) > 1
+    several = len({run.results["recipe"] for run in results}) > 1
 
     def name(run: Result) -> str:
-        return f"{recipes[run.folder]}/{run.variant}" if several else run.variant
+        return f"{run.results['recipe']}/{run.variant}" if several else run.variant
 
     by_recipe = _groups(results, name)
     if _twins(by_recipe) is None:
@@ -154,22 +146,6 @@ def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
             f"{one.folder} and {other.folder} are both '{one.variant}' with seed {one.seed}; compare one of them"
         )
     return by_folder
-
-
-def _recipes(results: Sequence[Result]) -> dict[Path, str]:
-    """Folder of a run → the name of its recipe: of one sweep the first, as a recipe may have got another name while it
-    was trained; but each its own where runs of several recipes lie in one folder."""
-    names = {run.folder: run.results["recipe"] for run in results}
-    for runs in _groups(results, lambda run: str(run.folder.parent.parent)).values():
-        if len({names[run.folder] for run in runs}) > 1 and _is_one_sweep(runs):
-            names |= dict.fromkeys((run.folder for run in runs), names[runs[0].folder])
-    return names
-
-
-def _is_one_sweep(runs: Sequence[Result]) -> bool:
-    """Whether they lie where those of one sweep would, and those of a variant differ in their seeds alone."""
-    in_place = all(run.folder.parent.name == run.variant for run in runs)
-    return in_place and not any(map(unlike, _groups(runs, lambda run: run.variant).values()))
 
 
 def _groups(results: Sequence[Result], label: Callable[[Result], str]) -> dict[str, list[Result]]:

@@ -18,7 +18,6 @@ SECTIONS = {  # file → name of a section → its class
     "training": {"curves": "Curves", "gradients": "Gradients", "layers": "Layers", "norms": "Norms"},
     "encodings": {"encodings": "Encodings"},
     "attention": {"attention": "Attention"},
-    "batches": {"batches": "Batches"},
     "outputs": {"outputs": "Outputs", "lengths": "Lengths"},
     "how": {"runs": "Runs", "again": "Again", "paper": "Paper", "reading": "Reading"},
 }
