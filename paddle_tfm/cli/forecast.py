@@ -50,7 +50,8 @@ def seeds_for(
         UserError: fewer than two fit, or than one where one was chosen; with the steps at which they would.
     """
     from paddle_tfm.cli.runs_table import clock
-    from paddle_tfm.sweep.probe import duration, seeds_within, steps_within
+    from paddle_tfm.sweep.overview import duration
+    from paddle_tfm.sweep.probe import seeds_within, steps_within
 
     if recipe.data.get("tune"):
         raise UserError(
@@ -92,7 +93,7 @@ def show(
     """A line a variant, then all of it. `most`: there may be fewer runs, as seeds are added while they are needed."""
     from paddle_tfm.cli.runs_table import clock
     from paddle_tfm.cli.tables import emit
-    from paddle_tfm.sweep.probe import duration
+    from paddle_tfm.sweep.overview import duration
 
     by_name = {probe.variant: probe for probe in measured}
     each = [by_name[run.variant].seconds(run.steps, tested=not run.is_trial) for run in runs]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import os
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from heapq import heapreplace
 from pathlib import Path
 from statistics import fmean
 
@@ -94,13 +94,17 @@ class Overview:
             length = fmean(by_variant.get(run.name.rpartition("/")[0], [mean]))
             return length * (1 - run.step / run.steps) if run.steps else length
 
-        busy = [rest(run) for run in runs if run.state == "running"]
-        busy += [0.0] * (self.at_once - len(busy))
-        heapq.heapify(busy)
-        for run in runs:
-            if not run.is_finished and run.state != "running":
-                heapq.heapreplace(busy, busy[0] + rest(run))
-        return max(busy)
+        due = [run for run in runs if not run.is_finished]
+        due.sort(key=lambda run: run.state != "running")  # whoever is trained has a place already
+        return duration([rest(run) for run in due], self.at_once)
+
+
+def duration(seconds: Sequence[float], at_once: int) -> float:
+    """Seconds until all runs are trained, `at_once` side by side, each begun in its turn as soon as one ends."""
+    ends = [0.0] * min(at_once, max(len(seconds), 1))
+    for each in seconds:
+        heapreplace(ends, ends[0] + each)
+    return max(ends)
 
 
 def _length(run: Standing) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from heapq import heapreplace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +15,7 @@ from paddle_tfm.data.corpus import Corpus, load_corpus
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import OncePerTexts
+from paddle_tfm.sweep.overview import duration
 from paddle_tfm.train.final_tests import conditions_of
 from paddle_tfm.train.run import Run, create
 from paddle_tfm.train.trainer import Trainer
@@ -119,14 +119,6 @@ def _scoring(trainer: Trainer, examples, searched: int, search, **conditions: An
     before = time.perf_counter()
     trainer.score(few, few, search=search, **conditions)
     return (time.perf_counter() - before) * searched / len(few)
-
-
-def duration(seconds: Sequence[float], at_once: int) -> float:
-    """Seconds until all runs are trained, `at_once` side by side, each begun in its turn as soon as one ends."""
-    ends = [0.0] * min(at_once, max(len(seconds), 1))
-    for each in seconds:
-        heapreplace(ends, ends[0] + each)
-    return max(ends)
 
 
 def seeds_within(budget: float, variants: Sequence[Probe], at_once: int, most: int) -> int:

@@ -141,8 +141,8 @@ def test_what_a_folder_holds(tmp_path):
     below = ["pre/seed-1", "post/seed-1", "post/seed-2"]
     assert names(tmp_path / "one") == below
     assert names(tmp_path) == [
-        *(f"deep/two/{name}" for name in below),
         "pre/seed-3",
+        *(f"deep/two/{name}" for name in below),
         *(f"one/{name}" for name in below),
     ]
     assert names(tmp_path / "one/post") == below[1:]  # nothing of it has begun

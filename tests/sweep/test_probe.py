@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from paddle_tfm.sweep.probe import Probe, duration, seeds_within, steps_within
+from paddle_tfm.sweep.overview import duration
+from paddle_tfm.sweep.probe import Probe, seeds_within, steps_within
 
 
 def probe(step=0.1, start=1.0, evaluation=2.0, test=3.0, steps=100, every=50) -> Probe:
