@@ -121,8 +121,19 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
         question = replace(question, smallest_effect=None)  # it was said of another metric
     baseline = baseline or recorded_baseline(results, warn)
     comparison = compare(results, name, out or folders[0], metric or best, baseline, question)
-    comparison.claims = recorded(comparison, recorded_comparison(sweep))
+    comparison.claims = recorded(comparison, _recorded_comparison(sweep))
     return comparison
+
+
+def _recorded_comparison(folder: Path) -> dict:
+    """The comparison that was written at the end of the recipe; empty where there is none, or where it is damaged."""
+    from paddle_tfm.errors import UserError
+    from paddle_tfm.files import read_json
+
+    try:
+        return read_json(folder / "comparison.json")
+    except UserError:
+        return {}
 
 
 def _deciding(results: Sequence[Result]) -> str:
@@ -172,26 +183,12 @@ def _row(groups: Mapping[str, Sequence[Result]], sweep: Path, variant: str) -> s
 
 
 def _first_variants(sweep: Path, results: Sequence[Result]) -> list[str]:
-    """The variants of a sweep that are here, as its recipe orders them; before these the baseline of its comparison, as
-    that of an older sweep is recorded there alone."""
+    """The variants of a sweep that are here, as its recipe orders them."""
     from paddle_tfm.comparison.runs.sizes import written
     from paddle_tfm.train.about import read_runs
 
     variants = {run.variant: written(run) for run in results if run.folder.parent.parent == sweep}
-    compared = recorded_comparison(sweep).get("baseline")
-    names = [variants[name] for run in read_runs(sweep) if (name := run.partition("/")[0]) in variants]
-    return [*([compared] if isinstance(compared, str) else []), *names]
-
-
-def recorded_comparison(folder: Path) -> dict:
-    """The comparison that was written at the end of the recipe; empty where there is none, or where it is damaged."""
-    from paddle_tfm.errors import UserError
-    from paddle_tfm.files import read_json
-
-    try:
-        return read_json(folder / "comparison.json")
-    except UserError:
-        return {}
+    return [variants[name] for run in read_runs(sweep) if (name := run.partition("/")[0]) in variants]
 
 
 def present(comparison, printer, registry, folders=(), form: str | None = None) -> None:
