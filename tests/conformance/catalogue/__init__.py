@@ -133,7 +133,7 @@ def _rows(name: str):
 WRONG = [wrong(of, *row, table=table) for table, of, row in _rows("WRONG")]
 WRONG_IN_A_FILE = [wrong(of, *row) for _, of, row in _rows("WRONG_IN_A_FILE")]
 UNREAD = [wrong(of, *row, "options", unread=option) for _, of, (*row, option) in _rows("UNREAD")]
-RIGHT = [Edited(of, *row) for _, of, row in _rows("RIGHT")]
+RIGHT = [Edited(of, *row, table=table) for table, of, row in _rows("RIGHT")]
 
 
 def one_of_each(cases: list[Edited], key) -> set[Edited]:
