@@ -76,33 +76,13 @@ def _trained(tree: Tree) -> dict[str, object]:
     """A sweep with claims, whose runs are trained here; and two of its runs by bootstrap."""
     folder = tree.new_folder("sweep")
     recipes.write_yaml(folder / "recipe.yaml", SWEEP)
-    ran, compared, bootstrap = tree.commands(
-        [
-            Task(["run", "recipe.yaml", "--out", "runs", "--workers", "1"], folder),
-            Task(["compare", "runs", "--json"], folder),
-            Task(
-                [
-                    "compare",
-                    "runs/layer/seed-1",
-                    "runs/fast/seed-1",
-                    "--bootstrap",
-                    "--metric",
-                    "token_error_rate",
-                    "--json",
-                    "--out",
-                    "both",
-                ],
-                folder,
-            ),
-        ]
-    )
+    two = ["runs/layer/seed-1", "runs/fast/seed-1", "--bootstrap", "--metric", "chrf", "--out", "both"]
+    calls = [["run", "recipe.yaml", "--out", "runs", "--workers", "1"], ["compare", "runs"], ["compare", *two]]
+    ran, compared, bootstrap = tree.commands([Task([*call, "--json"], folder) for call in calls])
     if ran.status:
         return {"trained": {"status": ran.status, "errors": ran.errors[-2000:]}}
     found = json.loads(bootstrap.out) if bootstrap.status == 0 else bootstrap.errors[-500:]
-    return {
-        "trained": _facts(compared),
-        "trained, by bootstrap": {"status": bootstrap.status, "numbers": found},
-    }
+    return {"trained": _facts(compared), "trained, by bootstrap": {"status": bootstrap.status, "numbers": found}}
 
 
 def _write(folder: Path, sweep: dict[str, list], question: dict | None = None) -> None:
