@@ -12,8 +12,6 @@ import os
 import re
 import reprlib
 import shutil
-import stat
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,13 +22,9 @@ from uuid import uuid4
 from paddle_tfm.errors import UserError
 
 PARTIAL = ".partial"  # ends the name of what is being written
-LINKS = 40  # one behind the other, as many as Linux follows
 LARGEST_JSON = 1 << 26  # bytes: a vocabulary of two million pieces has half of them
 LARGEST = 1 << 31  # bytes of any other file that is read as a whole: the log of some million steps
-ANY_SIZE = 1 << 63  # bytes of one that is read in parts
 ABANDONED_SECONDS = 86_400  # after which nobody is writing any more what is to take the place of something
-SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape for half a pair
-DIGITS = 100  # of an integer: no number of ours has as many, and what has three times as many is no float
 
 
 def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
@@ -38,18 +32,14 @@ def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
     all of `content`. If the disk is full, the old content stays. `shared`: the folder is not ours alone: it may hold
     somebody else's files of any name, and others may be writing the same file at the same time, as the runs of a sweep
     that is distributed do with what is the sweep's; it holds what one of them wrote."""
-    if path.is_char_device() or path.is_block_device():
-        raise OSError(errno.EINVAL, "it is a device", str(path))
-    if path.is_dir() and not path.is_symlink():
+    if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     partial = beside(path) if shared else path.with_name(path.name + PARTIAL)
     try:
         with naming(path):
             if shared:
                 remove_abandoned(path)
-            partial.unlink(missing_ok=True)  # a link in its place would be written through
-            with partial.open("xb") as file:
-                file.write(content.encode("utf-8") if isinstance(content, str) else content)
+            partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
             sync(partial)
             partial.replace(path)
             sync(path.parent)
@@ -74,60 +64,23 @@ def remove_abandoned(path: Path) -> None:
 
 
 def remove(path: Path, ignore_errors: bool = False) -> None:
-    """Remove a file, or a folder with all that it holds; of a link the link. One that is gone may be.
-
-    `shutil.rmtree` alone opens what it is to remove, and waits at a pipe for ever.
-    """
+    """Remove a file, or a folder with all that it holds; of a link the link. One that is gone may be."""
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=ignore_errors)  # noqa: TID251
+        shutil.rmtree(path, ignore_errors=ignore_errors)
         return
     with suppress(*([OSError] if ignore_errors else [])):
         path.unlink(missing_ok=True)
 
 
-def refuse_link(folder: Path) -> None:
-    """Raises UserError where a folder of a run or a sweep is a link, by which what lies elsewhere would be overwritten
-    or removed."""
-    if folder.is_symlink():
-        raise UserError(f"{folder}: is a link, and what it leads to is not written to; remove it")
-
-
-def refuse_links(folder: Path) -> None:
-    """`refuse_link` for a folder and all within it."""
-    refuse_link(folder)
-    for place, names, _ in os.walk(folder):
-        for name in names:
-            refuse_link(Path(place, name))
-
-
 def write_named(path: Path, text: str) -> None:
     """Write a file that the user named: what a link leads to, and into a device or a pipe, which stay what they are.
     Files of a run are `write_whole`'s."""
-    if (number := _open_file(path)) is not None:
-        sys.stdout.flush()  # what was written before comes first
-        with naming(path), os.fdopen(os.dup(number), "w", encoding="utf-8") as file:  # where that stands
-            file.write(text)
-        return
     path = path.resolve() if path.is_symlink() else path
     if path.is_file() or not path.exists():
         write_whole(path, text, shared=True)
         return
     with naming(path), path.open("w", encoding="utf-8") as file:
         file.write(text)
-
-
-def _open_file(path: Path) -> int | None:
-    """The number of the open file that a name such as /dev/stdout or /dev/fd/63 stands for."""
-    with suppress(OSError, RuntimeError, ValueError, OverflowError):  # links in a circle, no number of an open file
-        opened_here = Path("/proc/self/fd").resolve()
-        for _ in range(LINKS):
-            if path.parent.resolve() == opened_here:
-                os.fstat(number := int(path.name))
-                return number
-            if not path.is_symlink():
-                return None
-            path = path.parent / path.readlink()
-    return None
 
 
 @contextmanager
@@ -141,10 +94,9 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Wait until what was written to a file is on the disk; of a folder: which names it holds. Nothing waits in a pipe
-    that somebody put there."""
+    """Wait until what was written to a file is on the disk; of a folder: which names it holds."""
     with naming(path):
-        number = not_waiting(str(path), os.O_RDONLY)
+        number = os.open(path, os.O_RDONLY)
         try:
             os.fsync(number)
         except OSError:
@@ -157,32 +109,15 @@ def sync(path: Path) -> None:
 def sync_all(folder: Path) -> None:
     """Wait until a folder is on the disk with all that it holds, and its name and those of its parents up to the third,
     which may be as new as it is."""
-    for path in folder.rglob("*"):
-        if not path.is_symlink():
-            sync(path)
-    for path in (folder, *list(folder.absolute().parents)[:3]):
+    for path in (*folder.rglob("*"), folder, *list(folder.absolute().parents)[:3]):
         sync(path)
 
 
 def folders_with(folder: Path, *names: str) -> list[Path]:
     """The folders in `folder`, itself too, that hold a file of one of these names, in order; what is still being
-    written or copied is left out.
-
-    Raises:
-        UserError: the name of one is not UTF-8, and no report could hold it.
-    """
-    files = [file.relative_to(folder) for name in names for file in folder.rglob(name)]
-    for file in files:
-        require_utf8(str(file.parent))
+    written or copied is left out."""
+    files = (file.relative_to(folder) for name in names for file in folder.rglob(name))
     return sorted({folder / file.parent for file in files if not any(part.endswith(PARTIAL) for part in file.parts)})
-
-
-def require_utf8(name: str) -> None:
-    """Raises UserError for a name whose bytes are not UTF-8: Python keeps each as half of a surrogate pair."""
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        raise UserError(f"{name!a}: names and texts must be UTF-8, and this is not") from None
 
 
 def json_text(value: object) -> str:
@@ -200,56 +135,24 @@ def _finite(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def not_waiting(path: str, flags: int) -> int:
-    """An opener: a pipe that somebody has put in the place of a file is opened at once, and waits for nobody."""
-    return os.open(path, flags | os.O_NONBLOCK, 0o666)
-
-
 def opened(path: Path, largest: int = LARGEST) -> BinaryIO:
-    """A file that others may have written, open for reading: a run's folder may come from anyone.
+    """A file, open for reading.
 
     Raises:
-        OSError: it cannot be opened, is no regular file (a pipe, a device: these may never end), or has more bytes than
-            `largest`.
+        OSError: it cannot be opened, or has more bytes than `largest`.
     """
-    file = open(path, "rb", opener=not_waiting)  # noqa: SIM115 the caller closes it
-    status = os.fstat(file.fileno())
-    if stat.S_ISREG(status.st_mode) and status.st_size <= largest:
+    file = path.open("rb")
+    size = os.fstat(file.fileno()).st_size
+    if size <= largest:
         return file
     file.close()
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
-    raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes, and at most {largest:,} are read", str(path))
+    raise OSError(errno.EFBIG, f"it has {size:,} bytes, and at most {largest:,} are read", str(path))
 
 
 def content(path: Path, largest: int = LARGEST) -> bytes:
     """What a file holds; `opened` says what it raises."""
     with opened(path, largest) as file:
-        return file.read(os.fstat(file.fileno()).st_size)
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > DIGITS:
-        raise ValueError(f"an integer of {len(digits):,} digits")
-    return int(digits)
-
-
-_JSON = json.JSONDecoder(parse_int=_integer)
-
-
-def parsed(text: str | bytes) -> Any:
-    """The value of a JSON text.
-
-    Raises:
-        ValueError: it is no JSON, or holds what cannot be counted with or written: an integer of more than `DIGITS`
-            digits, half of a surrogate pair.
-        RecursionError: it is nested too deep.
-    """
-    text = text if isinstance(text, str) else text.decode("utf-8")
-    value = _JSON.decode(text)
-    if SURROGATE.search(text):  # of a pair both are one character by now
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    return value
+        return file.read()
 
 
 def json_value(path: Path) -> Any:
@@ -259,7 +162,7 @@ def json_value(path: Path) -> Any:
         UserError: it cannot be read, or is no JSON.
     """
     try:
-        return parsed(content(path, LARGEST_JSON))
+        return json.loads(content(path, LARGEST_JSON))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -283,7 +186,7 @@ def read_json(path: Path, keys: Iterable[str] = ()) -> dict:
 def sha256(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     total = hashlib.sha256()
-    with opened(path, ANY_SIZE) as file:
+    with path.open("rb") as file:
         while block := file.read(1 << 20):
             total.update(block)
     return total.hexdigest()

@@ -91,9 +91,6 @@ def test_every_metric_that_is_twice_is_a_problem(registry):
         (["model.placement=sub_ln", "model.attention=single_head"], "model.attention"),
         (["model.decoder_layers=0", "model.head=pointer", "train.max_ratio=null"], "model.head"),
         (["model.share_embeddings=true"], "model.share_embeddings"),
-        (["model.position.cross=sinusoidal"], "model.position.cross"),
-        (["model.attention=linear", "model.position=alibi"], "model.position"),
-        (["model.position={name: chain, parts: [sinusoidal, alibi]}", "model.attention=linear"], "model.position"),
     ],
 )
 def test_neighbours_that_do_not_fit_are_problems_of_the_plan(registry, overrides, path):
@@ -106,6 +103,24 @@ def test_neighbours_that_do_not_fit_are_problems_of_the_plan(registry, overrides
     if path != "model.share_embeddings":  # that is between two sections
         with pytest.raises(RecipeError):
             build(plan.model, 13, 13)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "path"),
+    [
+        (["model.num_heads=3"], "model.attention"),
+        (["model.position.cross=sinusoidal"], "model.position.cross"),
+        (["model.attention=linear", "model.position=alibi"], "model.position"),
+        (["model.position={name: chain, parts: [sinusoidal, alibi]}", "model.attention=linear"], "model.position"),
+    ],
+)
+def test_an_encoding_is_held_to_its_attention_where_it_is_built(registry, overrides, path):
+    """Its ways to act may depend on its options, so that only what is built knows them."""
+    assert planned(registry, *overrides).problems == ()
+    with pytest.raises(RecipeError) as caught:
+        check(load_recipe("base", [*SMALL, *overrides]), registry)
+    (problem,) = caught.value.problems
+    assert problem.path == path and problem.file
 
 
 # ------------------------------------------------------------------------------------------------- resolved once
@@ -153,8 +168,8 @@ def test_one_instance_does_not_see_what_another_did_to_its_options():
 def test_a_model_section_is_planned_without_a_recipe(registry):
     settings = planned(registry).settings.model
     assert plan_model(settings, registry).problems == ()
-    wrong = plan_model(settings.model_copy(update={"num_heads": 3}), registry)
-    assert [problem.path for problem in wrong.problems] == ["model.attention"]
+    wrong = plan_model(settings.model_copy(update={"head": "tie"}), registry)
+    assert [problem.path for problem in wrong.problems] == ["model.head"]
 
 
 def test_plans_of_all_seeds_share_their_components(registry):

@@ -18,7 +18,7 @@ import click
 from paddle_tfm import runtime
 from paddle_tfm.cli import streams
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import naming, require_utf8
+from paddle_tfm.files import naming
 from paddle_tfm.units import visible
 
 # verb -> one line for `--help` (here, so that help answers at once)
@@ -126,8 +126,6 @@ def _status(arguments: list[str] | None) -> int:
     try:
         with naming(Path("the current directory")):
             Path.cwd()  # it may have been removed
-        for argument in sys.argv[1:] if arguments is None else arguments:
-            require_utf8(argument)
         # `standalone_mode=False` hands errors to us, so that each ends in one sentence.
         with _interruptible():
             code = group.main(arguments, prog_name="paddle-tfm", standalone_mode=False)

@@ -28,7 +28,7 @@ from paddle_tfm.recipe.validation import validate
 from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.evaluate import likelihood, predict, score, signatures, text_metrics
-from paddle_tfm.train.final_tests import changed, conditions_of, drift
+from paddle_tfm.train.finish import changed, drift
 from paddle_tfm.train.run import Run, load_run
 from paddle_tfm.train.scorer import caveats
 from paddle_tfm.units import AT
@@ -188,7 +188,7 @@ def _tested(run: Run, registry: Registry, split: str | None, name: str | None, *
     before = run.recipe["evaluate"]["tests"][name] if name else {"split": split or "test"}
     plan = _with_test(run, registry, label, {**before, **changes})
     test = plan.settings.evaluate.tests[label]
-    return Tested(plan, test.texts(label), label, conditions_of(test) if test.is_conditioned else {}, test.max_length)
+    return Tested(plan, test.texts(label), label, test.conditions if test.is_conditioned else {}, test.max_length)
 
 
 def _with_test(run: Run, registry: Registry, name: str, test: dict[str, Any]) -> Plan:

@@ -174,10 +174,6 @@ class Stream:
         self.position += 1
         return collate([self._example(i) for i in group], group)
 
-    def batches_in_epoch(self) -> int:
-        """How many batches the present epoch has."""
-        return len(self._plan(self.epoch))
-
     def _example(self, i: int) -> Encoded:
         if not self.examples.sampling:
             return self.examples[i]

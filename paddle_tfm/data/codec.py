@@ -14,7 +14,7 @@ import numpy as np
 
 from paddle_tfm.data.vocabulary import EOS, UNKNOWN, Vocabulary
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import json_value, opened, write_whole
+from paddle_tfm.files import json_value, write_whole
 from paddle_tfm.protocols import Example, Tokenizer
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.sites import DECODER_ONLY, ENCODER_ONLY
@@ -209,8 +209,6 @@ class Codec:
         """Write vocabularies and what the tokenizers learned into `folder`."""
         for side, tokenizer, vocabulary in self._sides():
             (folder / side).mkdir(parents=True, exist_ok=True)
-            for link in filter(Path.is_symlink, (folder / side).iterdir()):
-                link.unlink()  # a tokenizer would write what it leads to
             tokenizer.save(folder / side)
             pieces = vocabulary.pieces[4:]
             write_whole(folder / side / "vocabulary.json", json.dumps(pieces, ensure_ascii=False, indent=0))
@@ -228,9 +226,6 @@ class Codec:
             path = folder / side / "vocabulary.json"
             pieces = json_value(path)
             try:
-                for file in (folder / side).rglob("*"):
-                    if file.exists() and not file.is_dir():
-                        opened(file).close()  # a plugin would wait for a pipe, or read what has no end
                 tokenizer.load(folder / side)
             except (OSError, ValueError) as error:
                 raise UserError(f"{folder / side}: its tokenizer cannot be read: {error}") from error

@@ -13,7 +13,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.export.proof import Proof, prove
 from paddle_tfm.export.spec import load_ctranslate2, save
 from paddle_tfm.export.variables import TARGET, Variables, variables
-from paddle_tfm.files import beside, json_text, read_json, refuse_links, remove, remove_abandoned, sha256
+from paddle_tfm.files import beside, json_text, read_json, remove, remove_abandoned, sha256
 from paddle_tfm.train import checkpoint as saved
 from paddle_tfm.train import manifest
 from paddle_tfm.train.identity import read_identity
@@ -103,8 +103,6 @@ def export(
         ExportRefused: CTranslate2 cannot hold the model.
         UserError: it computes something else than we do; the folder is someone else's; CTranslate2 is not installed.
     """
-    if folder.parent != run.folder and run.folder in folder.parents:
-        refuse_links(folder.parent)
     load_ctranslate2()
     if folder.exists():
         _require_ours(folder, run)

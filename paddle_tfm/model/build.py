@@ -16,7 +16,7 @@ from paddle_tfm.model.initialize import initialize
 from paddle_tfm.model.stack import Decoder, Encoder, Layer, Stack
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import LayerSite, Norm, Placement, PositionalEncoding
-from paddle_tfm.recipe.model_plan import NORMS_INSIDE, ModelPlan, asks, encoding_givens
+from paddle_tfm.recipe.model_plan import NORMS_INSIDE, ModelPlan, asks
 
 AnyStack = TypeVar("AnyStack", bound=Stack)
 
@@ -151,16 +151,45 @@ class _Builder:
 
     def _encodings(self, stack: str, sublayer: str, depth: int) -> list[PositionalEncoding]:
         """One encoding for the stack, or one for each layer if it is `per_layer`; [] if it cannot be built."""
-        component, geometry = self.plan.at("position", stack, sublayer), self.plan.geometries.get((stack, sublayer))
+        component = self.plan.at("position", stack, sublayer)
         if component is None:
             return [PositionalEncoding()]
+        attention = self.plan.component("attention", stack, sublayer)
+        if component.problems or attention.problems:
+            return []
+        try:
+            geometry = self.plan.geometry(stack, sublayer)
+        except ValueError as error:
+            self.problems.append(Problem(attention.path, f"'{attention.name}' refuses: {error}"))
+            return []
+        kwargs = {"num_heads": geometry.score_heads, "head_dim": geometry.head_dim}
         encodings: list[PositionalEncoding] = []
-        while geometry is not None and (not encodings or (encodings[0].per_layer and len(encodings) < depth)):
-            kwargs = encoding_givens(self.plan, self.plan.site(stack, sublayer, len(encodings)), geometry)
-            encoding = self._build(component, f"{stack}.{sublayer}.{len(encodings)}.position", **kwargs)
+        while not encodings or (encodings[0].per_layer and len(encodings) < depth):
+            site = self.plan.site(stack, sublayer, len(encodings))
+            key = f"{stack}.{sublayer}.{len(encodings)}.position"
+            encoding = self._build(component, key, site=site, max_length=self.settings.max_length, **kwargs)
             if encoding is None:
                 return []
             if encodings:
                 encoding.share(encodings[0])
             encodings.append(encoding)
+        self._require_supported(encodings[0], component, attention, sublayer)
         return encodings
+
+    def _require_supported(
+        self, encoding: PositionalEncoding, component: ComponentPlan, attention: ComponentPlan, sublayer: str
+    ) -> None:
+        """Collect in which ways an encoding acts that its attention does not support. They may depend on its options: a
+        chain acts in the ways of its parts."""
+        uses, supports = encoding.uses(), attention.cls.supports if attention.cls is not None else frozenset()
+        if sublayer == "cross" and "embed" in uses:
+            sentence = (
+                f"'{component.name}' is added to embeddings, so it has no place in cross-attention; choose it per stack"
+            )
+            self.problems.append(Problem(component.path, sentence))
+        if refused := uses - supports - {"embed"}:
+            sentence = (
+                f"'{component.name}' acts through {', '.join(sorted(refused))}, which attention '{attention.name}' "
+                f"does not support (it supports {', '.join(sorted(supports)) or 'nothing'})"
+            )
+            self.problems.append(Problem(component.path, sentence))

@@ -54,6 +54,11 @@ class FurtherTest(BaseModel):
         """Whether batches are other than usual."""
         return self.batch is not None or self.padding > 0
 
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """In what batches it is scored."""
+        return {"max_rows": self.batch, "padding": self.padding}
+
     def texts(self, name: str) -> str:
         """What a corpus calls its texts: those of the run's own split, or `test@name`."""
         return self.split if self.task is None else self.label(name)

@@ -13,7 +13,6 @@ DEPTH = 50  # mappings and lists within each other
 VALUES = 100_000  # of a recipe, each alias counted as what it stands for
 PATH = 1_000  # characters of a dotted path
 VALUES_OF_ALL = 10_000_000  # of all variants together
-DIGITS = 100  # of a number
 VARIANTS = 10_000  # of a grid, or of lists of values on the command line
 RUNS = 100_000  # of all variants at all sizes, under all seeds
 
@@ -49,12 +48,6 @@ def levels(value: object) -> int:
 
 def _place(name: str, line: int) -> str:
     return f"{name} line {line}" if line else name
-
-
-def require_digits(name: str, line: int, number: str) -> None:
-    """Raises UserError for a number that nothing could hold."""
-    if len(number) > DIGITS:
-        raise UserError(f"{name} line {line}: a number of {len(number):,} characters; at most {DIGITS} are read")
 
 
 def require_variants(who: str, axes: Iterable[Collection]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paddle_tfm.components import ComponentPlan
-from paddle_tfm.errors import Problem, RecipeError
+from paddle_tfm.errors import Problem
 from paddle_tfm.protocols import Geometry, LayerSite
 from paddle_tfm.recipe.component_specs import model_components
 from paddle_tfm.recipe.settings import ModelSettings
@@ -19,8 +19,6 @@ NORMS_INSIDE = {
     "projection_norm": (("attention",), "norm of its queries, keys and values"),
 }
 
-StackSublayer = tuple[str, str]  # (stack, sublayer)
-
 
 @dataclass(frozen=True)
 class ModelPlan:
@@ -28,14 +26,13 @@ class ModelPlan:
 
     Args:
         components: dotted path → component. at_sites: (kind, stack, sublayer) → component.
-        geometries: the head layout of the attention at each site whose encoding depends on it.
-        problems: all that is wrong with the components, and between neighbours.
+        problems: all that is wrong with the components, and between neighbours, as far as it is known before they are
+            built.
     """
 
     settings: ModelSettings
     components: Mapping[str, ComponentPlan]
     at_sites: Mapping[tuple[str, str, str], ComponentPlan]
-    geometries: Mapping[StackSublayer, Geometry]
     problems: tuple[Problem, ...]
 
     def at(self, kind: str, stack: str, sublayer: str) -> ComponentPlan | None:
@@ -56,6 +53,14 @@ class ModelPlan:
         """The component that draws initial values."""
         return self.components["model.initializer"]
 
+    def geometry(self, stack: str, sublayer: str) -> Geometry:
+        """The head layout of the attention at a site. Raises ValueError: it refuses its options."""
+        attention = self.component("attention", stack, sublayer)
+        if attention.cls is None:
+            raise ValueError(f"'{attention.name}' is no attention")
+        options = {"d_model": self.settings.d_model, "num_heads": self.settings.num_heads, **attention.options}
+        return attention.cls.geometry(**options)
+
     def site(self, stack: str, sublayer: str, layer: int) -> LayerSite:
         """The place of a component in a model of this many layers."""
         return LayerSite(stack, sublayer, layer, self.settings.encoder_layers, self.settings.decoder_layers)
@@ -75,11 +80,10 @@ def plan_model(
             subpath, spec = at_site(kind, section[kind], stack, sublayer)
             if spec is not None:
                 at_sites[kind, stack, sublayer] = components[f"model.{kind}{subpath}"]
-    geometries: dict[StackSublayer, Geometry] = {}
-    plan = ModelPlan(settings, components, at_sites, geometries, ())
+    plan = ModelPlan(settings, components, at_sites, ())
     problems = [problem for component in components.values() for problem in component.problems]
-    problems += [*_head_problems(plan), *_norm_problems(plan), *_encoding_problems(plan, geometries)]
-    return ModelPlan(settings, components, at_sites, geometries, tuple(dict.fromkeys(problems)))
+    problems += [*_head_problems(plan), *_norm_problems(plan)]
+    return replace(plan, problems=tuple(dict.fromkeys(problems)))
 
 
 def _head_problems(plan: ModelPlan) -> Iterator[Problem]:
@@ -107,47 +111,3 @@ def _norm_problems(plan: ModelPlan) -> Iterator[Problem]:
             if asks(placement, parameter, sublayer) and parameter not in component.parameters:
                 sentence = f"'{component.name}' has no {lack}, which the placement asks for"
                 yield Problem(component.path, sentence)
-
-
-def _encoding_problems(plan: ModelPlan, geometries: dict[StackSublayer, Geometry]) -> Iterator[Problem]:
-    """Encodings that an attention does not support, or that refuse its head layout. What an encoding uses may depend on
-    its options (a chain uses what its parts use), so one is built for each site. Fills `geometries`."""
-    for (kind, stack, sublayer), encoding in plan.at_sites.items():
-        attention = plan.at("attention", stack, sublayer)
-        if kind != "position" or attention is None or attention.problems or attention.cls is None:
-            continue
-        options = {"d_model": plan.settings.d_model, "num_heads": plan.settings.num_heads, **attention.options}
-        try:
-            geometry = geometries[stack, sublayer] = attention.cls.geometry(**options)
-        except ValueError as error:
-            yield Problem(attention.path, f"'{attention.name}' refuses: {error}")
-            continue
-        if encoding.problems:
-            continue
-        try:
-            uses = encoding.build(**encoding_givens(plan, plan.site(stack, sublayer, 0), geometry)).uses()
-        except RecipeError as error:
-            yield from error.problems
-            continue
-        if sublayer == "cross" and "embed" in uses:
-            sentence = (
-                f"'{encoding.name}' is added to embeddings, so it has no place in cross-attention; choose it per stack"
-            )
-            yield Problem(encoding.path, sentence)
-        if refused := uses - attention.cls.supports - {"embed"}:
-            sentence = (
-                f"'{encoding.name}' acts through {', '.join(sorted(refused))}, which attention '{attention.name}' does "
-                f"not support (it supports {', '.join(sorted(attention.cls.supports)) or 'nothing'})"
-            )
-            yield Problem(encoding.path, sentence)
-
-
-def encoding_givens(plan: ModelPlan, site: LayerSite, geometry: Geometry) -> dict[str, object]:
-    """What the engine tells a positional encoding."""
-    return {
-        "d_model": plan.settings.d_model,
-        "site": site,
-        "max_length": plan.settings.max_length,
-        "num_heads": geometry.score_heads,
-        "head_dim": geometry.head_dim,
-    }

@@ -9,9 +9,8 @@ from pathlib import Path
 import yaml
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import ANY_SIZE, opened
 from paddle_tfm.recipe import limits
-from paddle_tfm.recipe.yaml_loader import NUMBERS, Loader
+from paddle_tfm.recipe.yaml_loader import Loader
 
 Origins = dict[str, tuple[str, int]]  # dotted path → (file, line); "" → the recipe itself, beside its bases
 OPENING, CLOSING, QUOTES = "[{", "]}", "'\""
@@ -68,8 +67,6 @@ class _Lines:
         limits.require_values(self.name, self.values)
         limits.require_path(self.name, line, path, len(above))
         self.origins[path] = (self.name, line)
-        if isinstance(node, yaml.ScalarNode) and node.tag in NUMBERS:
-            limits.require_digits(self.name, line, node.value)
         if isinstance(node, yaml.SequenceNode):
             for i, item in enumerate(node.value):
                 self.walk(item, f"{path}[{i}]", (*above, node))
@@ -102,7 +99,7 @@ def read_text(path: Path, name: str) -> str:
         UserError: it cannot be read, is not UTF-8, or is larger than a recipe may be.
     """
     try:
-        with opened(path, ANY_SIZE) as file:  # what a recipe may have says `limits`
+        with path.open("rb") as file:
             limits.require_size(name, os.fstat(file.fileno()).st_size)
             return file.read().decode("utf-8")
     except OSError as error:

@@ -9,8 +9,6 @@ import yaml
 from paddle_tfm.recipe import limits
 
 TEXT = "tag:yaml.org,2002:str"
-NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-HALVES = re.compile("[\ud800-\udfff]")  # of a surrogate pair: no file could hold one as UTF-8
 
 
 class Loader(yaml.SafeLoader):
@@ -31,13 +29,10 @@ class Loader(yaml.SafeLoader):
         return node
 
     def _require_plain(self, node: yaml.Node) -> None:
-        """Refuse a tag that makes of a value what it is not by itself (`!!str 3` may stand), and half a character."""
+        """Refuse a tag that makes of a value what it is not by itself (`!!str 3` may stand)."""
         value = node.value if isinstance(node, yaml.ScalarNode) else None
         if node.tag != self.resolve(type(node), value, (True, False)) and (node.tag != TEXT or value is None):
             sentence = f"the tag {node.tag} is not understood here; leave it out"
-            raise yaml.composer.ComposerError(None, None, sentence, node.start_mark)
-        if value is not None and (half := HALVES.search(value)):
-            sentence = f"{half[0]!a} is half of a character; write all of it, as \\U and eight digits"
             raise yaml.composer.ComposerError(None, None, sentence, node.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:

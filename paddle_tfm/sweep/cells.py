@@ -26,7 +26,6 @@ from paddle_tfm.train.changes import (
     code_changes,
     facts,
     gaps,
-    read_shards,
     rounding,
     was_and_is,
 )
@@ -145,7 +144,7 @@ class Cell(protocols.Cell):
         if not self.is_begun or self.is_finished:
             return []
         then = read_identity(self.folder)
-        return rounding(then, identity(plan, then["data"], read_shards(then), processes))
+        return rounding(then, identity(plan, then["data"], then["shards"], processes))
 
 
 def require_same_sweep(cells: Sequence[Cell], others: Iterable[Cell], registry: Registry) -> None:

@@ -16,7 +16,6 @@ from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import OncePerTexts
 from paddle_tfm.sweep.overview import duration
-from paddle_tfm.train.final_tests import conditions_of
 from paddle_tfm.train.run import Run, create
 from paddle_tfm.train.trainer import Trainer
 
@@ -107,7 +106,7 @@ def _tests(run: Run) -> Iterator[tuple[Sequence[Encoded], dict[str, Any]]]:
     """The texts and the batches of the run's own test and of the further ones."""
     yield run.encoded["test"], {}
     for name, test in run.settings.evaluate.tests.items():
-        yield run.encoded[test.texts(name)], conditions_of(test)
+        yield run.encoded[test.texts(name)], test.conditions
 
 
 def _scoring(trainer: Trainer, examples, searched: int, search, **conditions: Any) -> float:

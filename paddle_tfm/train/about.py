@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from paddle_tfm import runtime
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import json_text, read_json, write_whole
+from paddle_tfm.files import json_text, write_whole
 from paddle_tfm.text_lengths import MEASURES
-from paddle_tfm.train.forms import About, read_form
+from paddle_tfm.train.forms import About, Command, read_form
 
 if TYPE_CHECKING:
     from paddle_tfm.train.run import Run
@@ -74,12 +74,12 @@ def write_command(
 
 def read_command(folder: Path) -> list[str]:
     """The command of the sweep in `folder`; empty where none was recorded."""
-    return _texts_of(folder, "command")
+    return _stored(folder).command
 
 
 def read_runs(folder: Path) -> list[str]:
     """The names of the runs of the sweep in `folder`, trained or not, in their order; empty where none are recorded."""
-    return _texts_of(folder, "runs")
+    return _stored(folder).runs
 
 
 def variant_numbers(folder: Path) -> dict[str, int]:
@@ -92,35 +92,26 @@ def variant_numbers(folder: Path) -> dict[str, int]:
 
 def read_baseline(folder: Path) -> str | None:
     """The baseline that the recipe of the sweep in `folder` names."""
-    return next(iter(_texts_of(folder, "baseline")), None)
+    return _stored(folder).baseline
 
 
 def read_question(folder: Path) -> dict[str, Any]:
     """What the recipe of the sweep in `folder` asks of its seeds; empty where none is recorded."""
-    stored = _stored(folder).get("question")
-    return stored if isinstance(stored, dict) else {}
+    return _stored(folder).question or {}
 
 
 def read_variants(folder: Path) -> dict[str, list[str]]:
     """The settings that the recipe of the sweep in `folder` sets for each of its variants, by their paths; empty where
     none are recorded."""
-    stored = _stored(folder).get("variants")
-    variants = stored if isinstance(stored, dict) else {}
-    return {name: list(map(str, paths)) for name, paths in variants.items() if isinstance(paths, list)}
+    return _stored(folder).variants
 
 
-def _texts_of(folder: Path, key: str) -> list[str]:
-    """A list of texts, or a text, that `command.json` holds."""
-    stored = _stored(folder).get(key)
-    return list(map(str, stored)) if isinstance(stored, list) else [stored] if isinstance(stored, str) else []
-
-
-def _stored(folder: Path) -> dict[str, Any]:
-    """What `command.json` holds; empty where there is none, or where it is damaged."""
+def _stored(folder: Path) -> Command:
+    """What `command.json` holds; nothing where there is none, or where it is damaged."""
     try:
-        return read_json(folder / COMMAND_FILE)
+        return Command(**read_form(folder / COMMAND_FILE, Command))
     except UserError:
-        return {}
+        return Command()
 
 
 def _texts(run: Run) -> dict[str, Any]:

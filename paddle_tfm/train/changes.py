@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from paddle_tfm.plugins import HASH
 from paddle_tfm.recipe.differences import ABSENT, DESCRIPTIVE, differences
 from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.units import plural
@@ -54,21 +53,12 @@ def gaps(
         a, b = one[1][section], other[1][section]
         for what in dict.fromkeys([*a, *b]):
             here, there = a.get(what, ABSENT), b.get(what, ABSENT)
-            if here == there or (section == PLUGINS and _is_same_plugin(here, there, a, b)):
-                continue
-            if what == VOCABULARY and ABSENT in (here, there):  # nobody has learned it yet, or the run is older
+            if here == there or (section == PLUGINS and ABSENT in (here, there) and _plugins_of(a) == _plugins_of(b)):
+                continue  # a component that only one of them has is a setting; what matters is who provides it
+            if what == VOCABULARY and ABSENT in (here, there):  # nobody has learned it yet
                 continue
             items.append(Gap(section, what, here, there))
     return items
-
-
-def _is_same_plugin(one: object, other: object, ours: Mapping[str, object], theirs: Mapping[str, object]) -> bool:
-    """A component that only one of them has is a setting; what matters is who provides it. A run may be older than the
-    hash of an installed plugin's code: then it is taken as one of the same."""
-    if ABSENT in (one, other):
-        return _plugins_of(ours) == _plugins_of(theirs)
-    older, newer = sorted(map(str, (one, other)))
-    return newer.startswith(f"{older} {HASH}")
 
 
 def _plugins_of(components: Mapping[str, object]) -> set[object]:
@@ -84,9 +74,8 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     sentences += [f"data changed (the texts of {', '.join(splits)})"] if splits else []
     if then.get("paddle") != now.get("paddle"):
         sentences.append(f"Paddle was {then.get('paddle')} and is {now.get('paddle')}")
-    products_before, products_after = _products_of(then), _products_of(now)
-    if products_before.split()[0] != products_after.split()[0]:  # another machine, which has no bfloat16
-        sentences.append(f"its matrix products were in {products_before} and would be in {products_after}")
+    if then["products"].split()[0] != now["products"].split()[0]:  # another machine, which has no bfloat16
+        sentences.append(f"its matrix products were in {then['products']} and would be in {now['products']}")
     return [*sentences, *sorted(was_and_is(gap for gap in differing if gap.section == PLUGINS))]
 
 
@@ -102,44 +91,18 @@ def was_and_is(gaps: Iterable[Gap]) -> list[str]:
 
 def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """One sentence for each difference that changes sums in their last bit and nothing else: such a run may be resumed,
-    but its numbers will not be those of an uninterrupted one. A run older than an entry is taken as the same, unless
-    it does not say its shards: they were as many as its threads, which nobody knows."""
-    before, after = then.get("blas", now.get("blas")), now.get("blas")
-    sentences = []
-    if before != after:
-        sentences.append(f"its matrix products took the path '{before}' of Paddle's BLAS and now take '{after}'")
-    before, after = _products_of(then), _products_of(now)
-    if before != after:
-        sentences.append(f"the matrix products of its training steps were in {before} and now are in {after}")
-    before, after = read_shards(then), read_shards(now)
-    if "shards" not in then:
-        sentences.append("its folder is older than the entry that says into how many shards its batches are divided")
-    elif before != after:
-        sentences.append(f"its batches were divided into {plural(before, 'shard')} and now into {after}")
-    before, after = then.get("threads", now.get("threads")), now.get("threads")
-    if before != after:
-        sentences.append(f"the threads of each shard of its batches were {before} and now are {after}")
-    before, after = read_processes(then), read_processes(now)
-    if before != after:
-        sentences.append(f"its batches were those of {before} processes (--nproc, --nodes), and now are of {after}")
-    return sentences
-
-
-def _products_of(identity: Mapping[str, Any]) -> str:
-    """`products`; a run older than that entry had Paddle's."""
-    return str(identity.get("products", "float32 by Paddle"))
-
-
-def read_shards(stored: Mapping[str, Any]) -> int:
-    """Into how many shards a run that was begun divides its batches; 0: it is older than that entry, or damaged."""
-    shards = stored.get("shards")
-    return shards if isinstance(shards, int) and shards > 0 else 0
-
-
-def read_processes(stored: Mapping[str, Any]) -> int:
-    """How many processes share the batches of a run that was begun; one where it is older than that entry."""
-    processes = stored.get("processes")
-    return processes if isinstance(processes, int) and processes > 0 else 1
+    but its numbers will not be those of an uninterrupted one."""
+    before, after = then["shards"], now["shards"]
+    sentences = {
+        "blas": f"its matrix products took the path '{then['blas']}' of Paddle's BLAS and now take '{now['blas']}'",
+        "products": f"the matrix products of its training steps were in {then['products']} and now are in "
+        f"{now['products']}",
+        "shards": f"its batches were divided into {plural(before, 'shard')} and now into {after}",
+        "threads": f"the threads of each shard of its batches were {then['threads']} and now are {now['threads']}",
+        "processes": f"its batches were those of {then['processes']} processes (--nproc, --nodes), and now are of "
+        f"{now['processes']}",
+    }
+    return [sentence for key, sentence in sentences.items() if then[key] != now[key]]
 
 
 def components(identity: Mapping[str, Any]) -> dict[str, str]:

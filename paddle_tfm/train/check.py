@@ -14,7 +14,7 @@ from paddle_tfm.files import PARTIAL, opened
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import manifest
-from paddle_tfm.train.changes import changes, read_shards, rounding
+from paddle_tfm.train.changes import changes, rounding
 from paddle_tfm.train.forms import IDENTITY, RESULTS, About, Results, read_form, read_stored_identity
 from paddle_tfm.train.identity import identity, read_identity
 from paddle_tfm.train.logs import LOGS, first_missing, rows_of
@@ -61,7 +61,7 @@ def findings(folder: Path, registry: Registry, with_data: bool = True) -> Iterat
 def _checkpoint(path: Path, run: Path) -> Finding:
     if path.name.endswith(PARTIAL):
         return Finding("note", path.name, "was being written when its process ended; nothing reads it")
-    if sentence := manifest.damage(path) or (manifest.earlier_best(run) if path.name == "best" else None):
+    if sentence := manifest.damage(path):
         return Finding("bad", path.name, sentence)
     stored = manifest.read(path)
     try:
@@ -137,7 +137,7 @@ def _code(folder: Path, registry: Registry) -> tuple[Plan | None, list[Finding]]
         Codec.load(plan, folder / "codec")
     except UserError as error:
         return None, [Finding("bad", "code", str(error))]
-    now = identity(plan, stored["data"], read_shards(stored))
+    now = identity(plan, stored["data"], stored["shards"])
     if sentences := changes(stored, now):
         return plan, [Finding("bad", "code", f"since it was trained, {'; '.join(sentences)}")]
     same = Finding("ok", "code", "recipe, plugins and Paddle are those that it was trained with")

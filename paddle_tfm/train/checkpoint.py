@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,8 @@ import paddle
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from paddle_tfm import memory
 from paddle_tfm.errors import CutShort, UserError
-from paddle_tfm.files import ANY_SIZE, PARTIAL, naming, opened, remove, sync
+from paddle_tfm.files import PARTIAL, naming, remove, sync
 from paddle_tfm.train import manifest
 
 # the types of tensors in a checkpoint: as safetensors calls them, and as NumPy does
@@ -29,7 +27,7 @@ def save(
     model: paddle.nn.Layer,
     state: dict,
     parts: Mapping[str, Mapping[str, paddle.Tensor]] = {},
-    identity: Mapping[str, Any] = {},
+    identity: str = "",
     keep_old: bool = False,
 ) -> None:
     """Write a checkpoint. If the process is killed or the machine stops, `manifest.find(folder)` is either the old or
@@ -40,7 +38,7 @@ def save(
 
     Args:
         state: written to state.json; has `step`. parts: tensors by name, each part to its own safetensors file.
-        identity: the run's.
+        identity: the hash of the run's.
     Raises:
         CutShort: it could not be written; the old one is as it was.
     """
@@ -87,7 +85,8 @@ def _left(folder: Path) -> str:
     there = manifest.find(folder)
     if there is None:
         return ""
-    return f"; the one before it, of step {load_state(there)['step']:,}, is whole, and `--resume` continues from it"
+    step = manifest.read_state(there)["step"]
+    return f"; the one before it, of step {step:,}, is whole, and `--resume` continues from it"
 
 
 def _array(tensor: paddle.Tensor) -> np.ndarray:
@@ -105,11 +104,6 @@ def existing(folder: Path, run: Path) -> Path:
     if there is None or sentence:
         raise UserError(f"{sentence}; remove {run} to train this run again")
     return there
-
-
-def load_state(folder: Path, keys: Iterable[str] = ("step",)) -> dict:
-    """The state that was saved with a checkpoint: `manifest.read_state`."""
-    return manifest.read_state(folder, keys)
 
 
 def load_model(folder: Path, model: paddle.nn.Layer) -> None:
@@ -144,33 +138,14 @@ def _require_same(path: Path, file: Any, tensors: Mapping[str, paddle.Tensor]) -
             raise UserError(f"{path}: {name} holds numbers of the type {dtype}, but the model needs {needed}")
 
 
-def require_fit(folder: Path, d_model: int, pieces: int) -> None:
-    """Refuse weights that no model of this width and with so many pieces in its vocabularies has, before such a model
-    takes memory: no shape has the width, or there are fewer numbers than pieces.
-
-    Raises:
-        UserError: the file is missing or broken, or its weights are of another model.
-    """
-    path = folder / manifest.WEIGHTS
-    with _open(path) as file:
-        shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118 - no mapping
-    if not any(d_model in shape for shape in shapes):
-        raise UserError(f"{path} does not fit the recipe's model: no tensor's shape has its d_model, {d_model}")
-    if (numbers := sum(map(math.prod, shapes))) < pieces:
-        raise UserError(
-            f"{path} does not fit the run's vocabularies: they have {pieces:,} pieces, but it holds {numbers:,} numbers"
-        )
-
-
 def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
     """The arrays of one part of a checkpoint, by name.
 
     Raises:
-        UserError: the file is missing or broken, or holds more than the memory.
+        UserError: the file is missing or broken.
     """
     path = folder / f"{part}.safetensors"
     with _open(path) as file:
-        memory.require(path.stat().st_size, str(path))  # a sparse file takes none of the disk
         names = list(file.keys())
         for name in names:
             _dtype(path, name, file.get_slice(name))
@@ -180,13 +155,10 @@ def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
 @contextmanager
 def _open(path: Path) -> Iterator[Any]:
     try:
-        opened(path, ANY_SIZE).close()  # safetensors would wait for a pipe
         with safe_open(path, "numpy") as file:
             yield file
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
-    except MemoryError as error:
-        raise UserError(f"{path}: holds more than the memory that is free") from error
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{path}: not a safetensors file: {error}") from error
 

@@ -1,5 +1,4 @@
-"""What `results.json`, `about.json`, `identity.json` and `claim.json` of a run hold: the type of each field, checked
-where a file is read. An older version may have written fewer fields, and a newer one more. Needs no Paddle."""
+"""What the JSON files of a run hold: the type of each field, checked where a file is read. Needs no Paddle."""
 
 from __future__ import annotations
 
@@ -144,6 +143,16 @@ class About(Form):
     trainings: list[Training] = []
 
 
+class Command(Form):
+    """`command.json` of a sweep."""
+
+    command: list[str] = []
+    runs: list[str] = []
+    baseline: str | None = None
+    question: dict[str, Any] | None = None
+    variants: dict[str, list[str]] = {}
+
+
 class Identity(Form):
     """`identity.json`."""
 
@@ -159,6 +168,35 @@ class Identity(Form):
     processes: Count = 1
     plugin_files: dict[str, str] = {}
     vocabulary: str = ""
+
+
+class Saved(Form):
+    """A file in a manifest, as it was saved."""
+
+    bytes: Count
+    sha256: str
+
+
+class RunManifest(Form):
+    """`manifest.json` of a finished run: the files by which it is compared."""
+
+    files: dict[str, Saved]
+
+
+class Manifest(RunManifest):
+    """`manifest.json` of a checkpoint. `identity`: the hash of the run's."""
+
+    step: Count
+    identity: str
+
+
+class CheckpointState(Form):
+    """`state.json` of a checkpoint, as far as anybody but the training reads it."""
+
+    step: Count
+    best: list[float] | None = None
+    evaluated: bool = True
+    snapshots: list[Count] = []
 
 
 class BesideArrays(Form):

@@ -17,6 +17,8 @@ from paddle_tfm.registry import Registry
 from paddle_tfm.train.changes import DESCRIPTIVE_KEYS, components
 from paddle_tfm.train.forms import read_stored_identity
 
+KEYS = ("recipe", "components", "data", "paddle", "blas", "products", "shards", "threads", "processes")
+
 
 def identity(plan: Plan, data: Mapping[str, str], shards: int = 0, processes: int = 1) -> dict[str, Any]:
     """What determines a run's numbers: the resolved recipe, the plugins, the hashes of its `data`, Paddle's build, and
@@ -65,7 +67,7 @@ def read_identity(folder: Path) -> dict[str, Any]:
     Raises:
         UserError: it is missing or broken.
     """
-    return read_stored_identity(folder, ("recipe", "components", "data", "paddle"))
+    return read_stored_identity(folder, KEYS)
 
 
 def missing_plugins(stored: Mapping[str, Any], registry: Registry) -> str:
@@ -73,6 +75,5 @@ def missing_plugins(stored: Mapping[str, Any], registry: Registry) -> str:
     the names of plugins to install; "" if none is missing."""
     plugins = dict.fromkeys(provider.split(" ")[0] for provider in components(stored).values())
     missing = [plugin for plugin in plugins if plugin not in registry.plugins.providers]
-    files = stored.get("plugin_files")
-    files = files if isinstance(files, dict) else {}
+    files = stored.get("plugin_files", {})
     return " ".join(f"--plugin {files[plugin]}" if plugin in files else f"plugin '{plugin}'" for plugin in missing)

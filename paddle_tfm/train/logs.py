@@ -9,11 +9,9 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
-from paddle_tfm.files import content, naming, opened, parsed, write_whole
-from paddle_tfm.train.forms import is_countable
+from paddle_tfm.files import content, naming, opened, write_whole
 
 LOGS = ("metrics.jsonl", "timings.jsonl")  # of a run
-BY_NAME = {"evaluation": 1, "gradient_norms": 1, "norms": 2}  # of a row: numbers, by so many levels of names
 
 
 def append_row(path: Path, row: dict) -> None:
@@ -72,22 +70,12 @@ def rows_of(lines: Iterable[bytes]) -> list[dict]:
     rows = []
     for line in lines:
         try:
-            row = parsed(line.decode("utf-8", errors="replace"))
+            row = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(row, dict) and type(step := row.get("step")) is int and step >= 0:
-            numbers = (value for value in row.values() if type(value) is float)
-            if all(_is_numbers(row[key], levels) for key, levels in BY_NAME.items() if key in row):
-                if all(map(is_countable, numbers)):
-                    rows.append(row)
+        if isinstance(row, dict) and isinstance(row.get("step"), int):
+            rows.append(row)
     return rows
-
-
-def _is_numbers(value: object, levels: int) -> bool:
-    """Whether it is a number, within so many levels of mappings."""
-    if levels:
-        return isinstance(value, dict) and all(_is_numbers(each, levels - 1) for each in value.values())
-    return isinstance(value, (int, float)) and is_countable(value)
 
 
 def is_before(row: Mapping, step: int, evaluated: bool) -> bool:

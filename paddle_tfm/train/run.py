@@ -29,7 +29,7 @@ from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint, manifest
-from paddle_tfm.train.changes import changes, read_processes, read_shards
+from paddle_tfm.train.changes import changes
 from paddle_tfm.train.fit import require_fit
 from paddle_tfm.train.identity import identity, missing_plugins, read_identity, training_threads
 from paddle_tfm.units import in_shell
@@ -99,7 +99,7 @@ def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Ru
     settings, start_time = plan.settings, time.perf_counter()
     shards = 0
     if resume and (folder / "identity.json").exists():
-        shards = read_shards(read_identity(folder))
+        shards = read_identity(folder)["shards"]
         codec = Codec.load(plan, folder / "codec")
         encoded = corpus.encode(codec)
     else:
@@ -127,13 +127,10 @@ def _filtered(examples: EncodedTexts, settings: Settings) -> tuple[EncodedTexts,
     return examples.select(indices.tolist()) if dropped else examples, dropped
 
 
-def _sizes(codec: Codec) -> tuple[int, int]:
-    return len(codec.source_vocabulary), len(codec.target_vocabulary)
-
-
 def _model(plan: Plan, codec: Codec) -> Transformer:
     try:
-        return build(plan.sound_model, *_sizes(codec), seed=plan.run.seed)
+        sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
+        return build(plan.sound_model, *sizes, seed=plan.run.seed)
     except RecipeError as error:
         raise RecipeError(plan.run.recipe, plan.located(error.problems)) from error
 
@@ -147,12 +144,7 @@ def write_start(run: Run) -> None:
     write_whole(run.folder / "recipe.yaml", yaml_lines.dump(run.recipe))
     run.codec.save(run.folder / "codec")
     sync_all(run.folder)
-    write_identity(run)  # last: it marks the folder as complete
-
-
-def write_identity(run: Run) -> None:
-    """Write what determines a run's numbers into its folder."""
-    write_whole(run.folder / "identity.json", json.dumps(run.identity(), indent=1))
+    write_whole(run.folder / "identity.json", json.dumps(run.identity(), indent=1))  # last: the folder is complete
 
 
 def find_run(path: Path) -> Path:
@@ -200,15 +192,13 @@ def load_run(
     folder = find_run(Path(path))
     plan, stored = plan_of(folder, registry), read_identity(folder)
     codec = Codec.load(plan, folder / "codec")
-    data = stored["data"] if isinstance(stored["data"], dict) else {}
     point = _checkpoint(folder, which)
-    checkpoint.require_fit(point, plan.settings.model.d_model, max(_sizes(codec)))
-    run = Run(folder, plan, codec, _model(plan, codec), data)
-    run.shards, run.processes = read_shards(stored), read_processes(stored)
+    run = Run(folder, plan, codec, _model(plan, codec), stored["data"])
+    run.shards, run.processes = stored["shards"], stored["processes"]
     for change in changes(stored, run.identity() | {"data": stored["data"]}):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")
     checkpoint.load_model(point, run.model)
-    run.step = checkpoint.load_state(point)["step"]
+    run.step = manifest.read_state(point)["step"]
     if not (folder / "results.json").is_file():
         warn(
             f"{folder} is not finished: the checkpoint is of step {run.step:,} of {run.settings.train.steps:,}; "
@@ -226,6 +216,6 @@ def _checkpoint(folder: Path, which: str) -> Path:
         others = [name for name, place in places.items() if place is not None]
         there = " and ".join(f"{name}: --checkpoint {name} takes it" for name in others) or "none yet"
         raise UserError(f"{folder / 'checkpoints' / which}: no such checkpoint; there is {there}")
-    if sentence := manifest.damage(point) or (manifest.earlier_best(folder) if which == "best" else None):
+    if sentence := manifest.damage(point):
         raise UserError(f"{sentence}; `paddle-tfm check {in_shell(folder)}` says which checkpoints are whole")
     return point

@@ -6,23 +6,74 @@ import functools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import paddle
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import remove, sync
+from paddle_tfm.files import read_json, remove, sync
 from paddle_tfm.model.size import trained_parameters
 from paddle_tfm.plugin_errors import summary
 from paddle_tfm.train import checkpoint, manifest, population
 from paddle_tfm.train.averaging import MovingAverage
 from paddle_tfm.train.logs import LOGS, append_row, cut_rows
-from paddle_tfm.train.progress import Progress
 from paddle_tfm.train.run import Run
 from paddle_tfm.train.step import Step
 from paddle_tfm.units import plural
+
+
+@dataclass
+class Progress:
+    """Saved with every checkpoint, under these names.
+
+    Args:
+        step: optimizer steps so far. epoch, position: of the stream of batches. tokens: real target tokens so far.
+        seconds: time of the optimizer steps; `wall_seconds` of everything.
+        best: the rank of the best evaluation, `valid` its metrics, `caveats` what must stand beside them, `best_step`
+            its step; `stale` counts those since.
+        evaluated: whether the evaluation at `step`, if there is one, is done.
+        snapshots: the steps whose weights are stored in checkpoints to be averaged.
+        skipped: how many steps were left out because loss or gradient was no number; `skipped_in_row` since the last
+            that was made; rate_factor: of the learning rate since then (`train.divergence`).
+    """
+
+    step: int = 0
+    epoch: int = 0
+    position: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    wall_seconds: float = 0.0
+    best: list[float] | None = None
+    best_step: int = 0
+    valid: dict[str, float] = field(default_factory=dict)
+    evaluated: bool = True
+    stale: int = 0
+    snapshots: list[int] = field(default_factory=list)
+    skipped: int = 0
+    skipped_in_row: int = 0
+    caveats: dict[str, dict[str, int]] = field(default_factory=dict)
+    rate_factor: float = 1.0
+
+    @classmethod
+    def restored(cls, file: Path) -> Progress:
+        """The progress that a checkpoint's state holds. Raises UserError: it lacks something."""
+        names = [field.name for field in fields(cls)]
+        state = read_json(file, names)
+        return cls(**{name: state[name] for name in names})
+
+    def improved(self, rank: list[float], metrics: Mapping[str, float], caveats: Mapping[str, Any]) -> bool:
+        """Whether an evaluation is the best so far, by its rank; if so, `best`, `valid` and `caveats` are of it now."""
+        better = self.best is None or rank > self.best
+        if better:
+            self.best, self.valid, self.caveats = rank, dict(metrics), dict(caveats)
+        return better
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Real target tokens per second of training; 0 before the first step."""
+        return self.tokens / self.seconds if self.seconds else 0.0
 
 
 class TrainingState:
@@ -48,9 +99,9 @@ class TrainingState:
         self.step = Step(run.model, parameters, optimizer, rate, train, run.seed, self.ema)
 
     @functools.cached_property
-    def identity(self) -> Mapping[str, Any]:
-        """The run's identity."""
-        return self.run.identity()
+    def identity(self) -> str:
+        """The hash of the run's identity."""
+        return str(self.run.identity()["hash"])
 
     def folder(self, name: str = "") -> Path:
         """The folder of the checkpoint `name`; without a name, of all checkpoints."""
@@ -102,13 +153,9 @@ class TrainingState:
     def restore(self, point: Path, report: Callable[[str], None]) -> None:
         """Resume from the checkpoint `point`. A newer one that is damaged is removed, so that `point` stays the old one
         until another is whole. `report` gets a sentence where logs have lost steps."""
-        state, steps = checkpoint.load_state(point, Progress.required()), self.run.settings.train.steps
-        self.progress = Progress.restored(state, point / manifest.STATE, steps)
+        self.progress = Progress.restored(point / manifest.STATE)
         self.run.step = self.progress.step
         self.stream.epoch, self.stream.position = self.progress.epoch, self.progress.position
-        if self.stream.position > (batches := self.stream.batches_in_epoch()):
-            batch = f"{self.stream.position:,}"
-            raise UserError(f"{point / manifest.STATE}: damaged: it is at batch {batch}, but an epoch has {batches:,}")
         checkpoint.load_model(point, self.run.model)
         self._restore_optimizer(point)
         if self.ema is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -14,22 +13,17 @@ from paddle_tfm import place
 from paddle_tfm.caveats import said
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import write_whole
 from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.onednn import products
 from paddle_tfm.plugins import Listeners, Plugins
-from paddle_tfm.train import averaging, checkpoint, divergence, manifest, population
-from paddle_tfm.train.about import write_about, write_peak_memory
+from paddle_tfm.train import divergence, finish, manifest
+from paddle_tfm.train.about import write_about
 from paddle_tfm.train.buffers import remembered
-from paddle_tfm.train.changes import read_shards
 from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.distributed_step import distributed
-from paddle_tfm.train.final_tests import FinalTests
-from paddle_tfm.train.identity import read_identity
 from paddle_tfm.train.logs import append_row, read_rows
 from paddle_tfm.train.members import RankLost, Ranks, shards_with_ranks
-from paddle_tfm.train.results import results_of
-from paddle_tfm.train.run import Run, write_identity, write_start
+from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.scorer import Scorer
 from paddle_tfm.train.shards import number_of_shards
 from paddle_tfm.train.shared_step import sharded
@@ -116,8 +110,6 @@ class Trainer:
         point = manifest.resume_point(self.state.folder(), self._say) if resume else None
         if point is not None:
             self.state.restore(point, self._say)
-            if not read_shards(read_identity(self.run.folder)):  # it is older than that entry
-                write_identity(self.run)
         else:
             if resume and read_rows(self.run.folder / "metrics.jsonl"):
                 self._say(f"no checkpoint is in {self.state.folder()}; the training begins with step 1")
@@ -222,40 +214,22 @@ class Trainer:
             raise Interrupted(self.run.name)
 
     def _finish(self, diverged: str | None) -> dict[str, Any]:
-        run, state = self.run, self.state
+        run, state, averaged = self.run, self.state, None
         self.require_folder()
-        final = FinalTests(run, self.score, run.search())
-        averaged = self._average_last() if run.settings.train.average and state.progress.best is not None else None
-        if state.progress.best is not None:
-            checkpoint.load_model(state.existing("best"), run.model)
-            if not run.plan.run.is_trial:  # the test split chooses nothing
-                final.do()
-        results = results_of(run, state.progress, self.score.metrics, final, averaged, diverged, state.wall_seconds())
+        if run.settings.train.average and state.progress.best is not None:
+            averaged = finish.average_last(state, self.score)
+            outcome = "is the best checkpoint"
+            if averaged["is_best"]:
+                self._save("best", resumable=False)
+            else:
+                outcome = f"is no better than step {state.progress.best_step}, which is kept"
+            self._say(f"the mean of the weights of steps {', '.join(map(str, averaged['steps']))} {outcome}")
+        results = finish.score_best(state, self.score, averaged, diverged)
         for sentence in () if run.plan.run.is_trial else said({run.name: [results]}):
             self._say(sentence)
         self.require_folder()
-        write_peak_memory(run.folder)
-        text = json.dumps(results, indent=1, ensure_ascii=False).encode()
-        manifest.write_of_run(run.folder, text)
-        write_whole(run.folder / "results.json", text)
-        manifest.remove_intermediate(state.folder())
+        finish.write_results(run.folder, results)
         return results
-
-    def _average_last(self) -> dict:
-        """Score the mean of the weights of the last evaluations. It becomes the best checkpoint if it is better on the
-        validation split. Returns its steps and metrics."""
-        run, progress = self.run, self.state.progress
-        steps = list(progress.snapshots)
-        averaging.set_mean(run.model, (self.state.existing(manifest.snapshot(step)) for step in steps))
-        population.estimate_all(run.model, run.stream(), run.seed)
-        metrics, samples = self.score.valid()
-        is_best = progress.improved(self.score.rank(metrics), metrics, self.score.caveats(samples))
-        if is_best:
-            progress.best_step = run.step
-            self._save("best", resumable=False)
-        outcome = "is the best checkpoint" if is_best else f"is no better than step {progress.best_step}, which is kept"
-        self._say(f"the mean of the weights of steps {', '.join(map(str, steps))} {outcome}")
-        return {"steps": steps, "is_best": is_best, "valid": metrics}
 
     def _save(self, name: str, resumable: bool = True) -> None:
         self.require_folder()

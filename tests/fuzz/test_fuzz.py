@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 VOCABULARY = """model train tune space trials grid variants seeds equal ladder sizes fast claims base name baseline train.steps
 model.norm model.norm.encoder model.d_ff train.schedule.peak tokens steps rms layer a b 1 0 -1 2 4 1.5 1e-3 .inf .nan null
 true 'x' "y" [1,2] {log:␣[1,2]} {int:␣[1,9]} {name:␣rms} {} [] &a *a !!int !!str << | > # , : - ? { } [ ] at_most looks
-says source metric variant over above open_ended "\\ud800" "\\UFFFFFFFF" evaluate.tests tokenizer.source"""
+says source metric variant over above open_ended "\\UFFFFFFFF" evaluate.tests tokenizer.source"""
 WORDS = [word.replace("␣", " ") for word in VOCABULARY.split()]
 # of every kind that a tokenizer treats apart: what is no text at all comes as bytes
 CHARACTERS = (
@@ -91,7 +91,6 @@ FOUND = {
                 "!!set {a}",
                 "!!binary aGk=",
                 '"\\UFFFFFFFF"',
-                '"\\ud800"',
             )
         ),
         DEEP,
@@ -104,7 +103,6 @@ FOUND = {
     "overrides": [
         "a" + ".a" * 500 + "=1",
         "tokenizer" + 45 * ".e" + "={a: {b: {c: {d: 1}}}}",
-        "ba\udcefeline=1",
         ASSIGNMENTS,
     ],
     "tokenizers": [],
@@ -123,7 +121,7 @@ FOUND = {
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in FOUND.items() for text in texts])
 def test_what_was_a_bug_is_none(name, text):
     head = HEAD if name == "recipe" else ""
-    guarded(TARGETS[name], (head + text).encode("utf-8", "surrogateescape"))
+    guarded(TARGETS[name], (head + text).encode("utf-8"))
 
 
 def test_what_would_execute_something_is_seen(tmp_path):

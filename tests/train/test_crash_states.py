@@ -43,7 +43,7 @@ def resumes(state, folder, whole):
     """The checkpoint from which a training resumes in this state; its log is the one of the whole run till then."""
     lay(state, folder)
     point = manifest.resume_point(folder / "checkpoints")
-    stored = checkpoint.load_state(point)
+    stored = manifest.read_state(point)
     assert manifest.damage(point) is None
     assert stored["step"] in (STEP - EVERY, STEP)
     rows = [row for row in read_rows(folder / "metrics.jsonl") if is_before(row, stored["step"], stored["evaluated"])]

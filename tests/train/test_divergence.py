@@ -8,7 +8,7 @@ import paddle
 import pytest
 
 from paddle_tfm.cli import main
-from paddle_tfm.train import checkpoint, divergence
+from paddle_tfm.train import checkpoint, divergence, manifest
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.trainer import Interrupted
 
@@ -44,7 +44,7 @@ def test_the_model_before_the_step_and_its_batches_are_kept_and_computed_again(m
     results = trainer.train()
     failed = results["steps"] + 1
     folder = trainer.run.folder / "checkpoints" / "diverged"
-    state = checkpoint.load_state(folder)
+    state = manifest.read_state(folder)
     assert (state["step"], state["failed_step"]) == (failed - 1, failed)
     assert state["sentence"] == results["diverged"]
     before = make_trainer(*WILD, folder="before")  # a run that was stopped there

@@ -41,5 +41,5 @@ def test_an_option_of_the_same_component_is_a_setting_of_its_own():
 
 
 def test_the_splits_whose_texts_changed_are_named():
-    then, now = ({"recipe": 1, "data": {"train": "a", "test": "b"}}, {"recipe": 1, "data": {"train": "c", "test": "b"}})
+    then, now = ({"recipe": 1, "data": {"train": train, "test": "b"}, "products": "float32"} for train in "ac")
     assert "data changed (the texts of train)" in changes(then, now)

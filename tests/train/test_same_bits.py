@@ -100,10 +100,6 @@ def test_threads_are_noted_and_refuse_nothing(make_run, threads):
         "its batches were divided into 1 shard and now into 2",
         "the threads of each shard of its batches were 1 and now are 2",
     ]
-    older = {name: value for name, value in one.items() if name not in ("shards", "threads", "processes")}
-    assert rounding(older, four) == [
-        "its folder is older than the entry that says into how many shards its batches are divided"
-    ]
     assert identity(make_run("train.shards=1", folder="set").plan, {}, 1)["threads"] == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 from paddle_tfm import UserError
 from paddle_tfm.cli import main
 from paddle_tfm.files import write_whole
-from paddle_tfm.train import checkpoint, manifest
+from paddle_tfm.train import manifest
 from paddle_tfm.train.check import findings
 from paddle_tfm.train.trainer import Interrupted
 
@@ -102,17 +102,16 @@ def flip(path):
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"]
 
 
-@pytest.mark.parametrize("damage", [flip, lambda path: path.write_bytes(path.read_bytes()[:-9])], ids=["bit", "torn"])
 @pytest.mark.parametrize("file", FILES)
-def test_a_damaged_checkpoint_is_named_and_passed_over(stopped, file, damage):
+def test_a_damaged_checkpoint_is_named_and_passed_over(stopped, file):
     checkpoints, said = stopped.run.folder / "checkpoints", []
     assert manifest.resume_point(checkpoints, said.append) == checkpoints / "last" and not said
-    damage(checkpoints / "last" / file)
+    flip(checkpoints / "last" / file)
     assert manifest.resume_point(checkpoints, said.append) == checkpoints / "last.old"
     (sentence,) = said
     assert f"checkpoints/last/{file}: damaged" in sentence or (file == "manifest.json" and "damaged" in sentence)
     assert sentence.endswith("it is passed over, and the training resumes from step 4")
-    damage(checkpoints / "last.old" / "model.safetensors")
+    flip(checkpoints / "last.old" / "model.safetensors")
     with pytest.raises(
         UserError, match=r"last.old/model.safetensors: damaged.*; remove .*/run to train this run again"
     ):
@@ -132,23 +131,6 @@ def test_from_the_checkpoint_before_it_the_run_ends_as_if_nothing_had_been(stopp
     for name in ("metrics.jsonl", "predictions.tsv", "checkpoints/last/optimizer.safetensors"):
         assert (stopped.run.folder / name).read_bytes() == (whole.run.folder / name).read_bytes()
     assert {each.mark for each in findings(stopped.run.folder, registry)} == {"ok"}
-
-
-@pytest.mark.parametrize("name", ["best", "last"])
-def test_a_best_checkpoint_that_comes_again_is_not_missed(stopped, name):
-    """Without the best weights so far a training cannot end; those of a later step it will write again."""
-    checkpoints = stopped.run.folder / "checkpoints"
-    flip(checkpoints / "best" / "model.safetensors")
-    step = checkpoint.load_state(checkpoints / "best")["step"]
-    state = checkpoints / "last" / "state.json"
-    assert step <= 4
-    if name == "best":
-        with pytest.raises(UserError, match=r"best/model.safetensors: damaged"):
-            manifest.resume_point(checkpoints)
-    else:
-        (checkpoints / "last" / "manifest.json").unlink()
-        state.write_text(state.read_text().replace(f'"best_step": {step}', '"best_step": 6'))
-        assert manifest.resume_point(checkpoints) == checkpoints / "last.old"
 
 
 def test_check_names_what_is_wrong_and_ends_with_1(stopped, capsys):
@@ -173,7 +155,6 @@ def test_check_names_what_is_wrong_and_ends_with_1(stopped, capsys):
     identity.write_text(identity.read_text().replace('"train": "', '"train": "0'))
     code, text = said()
     assert code == 1
-    assert "best: is of another run: it was saved by one of other texts" in text
     assert "data changed (the texts of train)" in text
 
 
@@ -181,10 +162,10 @@ def test_the_weights_that_the_old_checkpoint_averages_stay_as_long_as_it_does(ma
     trainer = make_trainer("train.average=2", "train.steps=16")
     checkpoints = trainer.run.folder / "checkpoints"
     state = checkpoints / "last" / "state.json"
-    trainer.stop = lambda: state.exists() and checkpoint.load_state(state.parent)["step"] == 12
+    trainer.stop = lambda: state.exists() and manifest.read_state(state.parent)["step"] == 12
     with pytest.raises(Interrupted):
         trainer.train()
-    states = [checkpoint.load_state(path) for path in (checkpoints / "last.old", checkpoints / "last")]
+    states = [manifest.read_state(path) for path in (checkpoints / "last.old", checkpoints / "last")]
     assert [state["snapshots"] for state in states] == [[4, 8], [8, 12]]
     flip(checkpoints / "last" / "model.safetensors")
     assert manifest.resume_point(checkpoints) == checkpoints / "last.old"

@@ -67,7 +67,7 @@ def test_an_encoder_alone_from_a_recipe_to_labels(tmp_path, overrides, metric):
         assert run.translate(["a b", "b b", ""]) == ["x", "y", ""]
     else:
         assert run.translate(["1 2 1", "3"]) == ["1 2 1", "3"]
-    with pytest.raises(UserError, match="is encoder-only: it reads a source; use `paddle-tfm translate"):
+    with pytest.raises(UserError, match="is encoder-only: it reads a source, and continues no text"):
         run.generate("x")
 
 

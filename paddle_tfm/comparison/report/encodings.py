@@ -61,7 +61,7 @@ def pictures(model: Transformer, plan: ModelPlan, trained: bool = True) -> list[
             if not trained and list(encoding.parameters()):
                 continue
             where = name if layer is None else f"{name}, layer {layer}"
-            geometry = plan.geometries[name, "self"]
+            geometry = plan.geometry(name, "self")
             sizes = plan.settings.d_model, geometry.score_heads, geometry.head_dim
             for picture in _of(encoding, *sizes, causal=name == "decoder"):
                 known = _with(known, picture._replace(where=where))

@@ -19,7 +19,7 @@ from paddle_tfm.comparison.report.sections.scores import overview
 from paddle_tfm.comparison.runs.finished import grouped
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.comparison.verdict import verdict
-from paddle_tfm.files import json_text, refuse_links, write_whole
+from paddle_tfm.files import json_text, write_whole
 from paddle_tfm.pages.document import Section, document
 from paddle_tfm.plotting import image
 from paddle_tfm.registry import Registry
@@ -82,7 +82,6 @@ class Report:
         paths = {what: folder / f"comparison.{ending}" for what, ending in names.items()}
         for part in self.parts:
             for name, content in part.files.items():
-                refuse_links(folder / FILES)
                 (folder / FILES).mkdir(exist_ok=True)
                 content = visible(content) if isinstance(content, str) else content
                 write_whole(folder / FILES / name, content, shared=True)

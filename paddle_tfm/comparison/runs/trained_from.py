@@ -108,7 +108,6 @@ def unlike(runs: Sequence[Trained]) -> str:
     for run in several:
         if run.origin.settings and not recipe_of(run.folder):
             return f"{run.folder / RECIPE} cannot be read"
-    # Each with each: of a run that is older than the hash of some code, nobody knows which it had.
     pairs = combinations(distinct, 2)
     return next(filter(None, (_in_words(*pair, unshared(*pair)) for pair in pairs)), "")
 
