@@ -13,7 +13,6 @@ from typing import Any
 from paddle_tfm.caveats import said
 from paddle_tfm.cli import scores
 from paddle_tfm.cli.common import note, warn
-from paddle_tfm.cli.evaluate import Request
 from paddle_tfm.data import pairs
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.shapes import check_texts
@@ -43,7 +42,7 @@ class Evaluation:
         UserError: no run is there, its texts cannot be read, or an option does not fit them.
     """
 
-    def __init__(self, wanted: Request, registry: Registry, device: str):
+    def __init__(self, wanted: scores.Request, registry: Registry, device: str):
         self.wanted = wanted
         self.run = run = load_run(wanted.run, registry, wanted.checkpoint, warn)
         self.has_source = not run.is_decoder_only

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paddle_tfm.cli.common import console, echo, notes, warn
+from paddle_tfm.cli.lines import check_output
 from paddle_tfm.cli.tables import print_table
+from paddle_tfm.errors import UserError
 from paddle_tfm.tabular import ESSENTIAL, Column, Table, column
 
 QUARTERS = "quarters"
@@ -109,7 +112,6 @@ def _unit(name: str, metrics: Mapping[str, Metric]) -> str:
 def edges(buckets: str | None) -> list[int] | None:
     """The ends of the buckets that `--buckets` names; none: quarters."""
     from paddle_tfm import units
-    from paddle_tfm.errors import UserError
 
     if buckets in (None, QUARTERS):
         return None if buckets is None else []
@@ -132,3 +134,56 @@ def by_length(predictions: Sequence[Prediction], by: str, edges: Sequence[int], 
         for name, indices in rows.items()
     ]
     return {"by": by, "unit": unit, "rows": table}
+
+
+@dataclass(frozen=True)
+class Request:
+    """The argument and the options of `evaluate`, by their names; its help says what each means."""
+
+    run: Path
+    split: str | None
+    test: str | None
+    task: str | None
+    max_length: int | None
+    batch: int | None
+    padding: int | None
+    search: str | None
+    engine: str
+    checkpoint: str
+    hypotheses: Path | None
+    buckets: str | None
+    by: str | None
+    file: str | None
+    csv_file: str | None
+    out: Path | None
+
+    def require_sound(self) -> None:
+        """Raises UserError where options contradict each other, or a file cannot be written."""
+        for target, option in ((self.file, "--json"), (self.csv_file, "--csv"), (self.out, "--out")):
+            if target is not None:
+                check_output(str(target), None, option)
+        if self.out is not None and self.hypotheses:
+            raise UserError("--out is where predictions go, but --hypotheses brings them: use one of them")
+        if self.edges is None and self.by:
+            raise UserError("--by says whose length makes the buckets: add --buckets")
+        if self.hypotheses and self.search:
+            raise UserError("--search chooses how the run decodes, but --hypotheses brings its texts: use one of them")
+        if (self.batch or self.padding) and (self.hypotheses or self.engine != "paddle_tfm"):
+            option = "--hypotheses" if self.hypotheses else f"--engine {self.engine}"
+            raise UserError(f"--batch and --padding are of our own engine's batches; leave {option} out")
+
+    def require_no_source(self, folder: Path) -> None:
+        """Raises UserError where an option needs a source, which the model of the run in `folder` does not read."""
+        if self.search or self.by == "source" or self.engine == "ctranslate2":
+            option = "--search" if self.search else "--by source" if self.by == "source" else "--engine ctranslate2"
+            raise UserError(f"{option} needs a model that reads a source, but {folder} is decoder-only; leave it out")
+
+    @property
+    def edges(self) -> list[int] | None:
+        """The ends of the buckets; empty: four of like size; None: no buckets. Raises UserError: these are none."""
+        return edges(self.buckets)
+
+    @property
+    def data_alone(self) -> bool:
+        """Whether standard output is for data alone."""
+        return "-" in (self.file, self.csv_file)
