@@ -17,7 +17,7 @@ from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.serial import Serial
 from paddle_tfm.sweep.workers import Workers
-from paddle_tfm.train import about, checkpoint, manifest
+from paddle_tfm.train import about, manifest
 from paddle_tfm.train.forms import read_results
 from paddle_tfm.train.logs import NewRows, is_before
 from paddle_tfm.train.members import Ranks
@@ -79,7 +79,7 @@ class Follower:
         self.resumed: dict[str, Any] | None = None  # the state in which the training starts, if it resumes
         with suppress(UserError):  # none is whole: the process that resumes says so
             if point := manifest.resume_point(cell.folder / "checkpoints"):
-                self.resumed = checkpoint.load_state(point, ("step", "evaluated"))
+                self.resumed = manifest.read_state(point)
         self.card: Card | None = None
         self.new_rows = NewRows(cell.folder / "metrics.jsonl")
         self.evaluated, self.has_ended = -1, False  # the step of the evaluation that was passed on last
