@@ -136,7 +136,7 @@ def flip(path):
 DAMAGES = {"removed": lambda path: path.unlink(), "a bad byte": flip}
 # file → the verbs that read it, and whether each can do without it ("" if not: a sentence names the file)
 FILES = {
-    "identity.json": {"evaluate": "", "translate": "", "ls runs": "seed-2", "resume finished": ""},
+    "identity.json": {"evaluate": "", "translate": "", "resume finished": ""},
     "recipe.yaml": {"evaluate": "", "translate": ""},
     "codec/source/vocabulary.json": {"evaluate": "", "translate": ""},
     "checkpoints/best/state.json": {"evaluate": "", "translate": "", "resume": "2 runs"},
