@@ -75,13 +75,6 @@ class Recipe:
         trained = ladder.at_sizes(self.written_variants(), self.data, self.origins)
         return {name: ({**said, **self.solved.get(name, {})}, lines) for name, (said, lines) in trained.items()}
 
-    def largest_variants(self) -> list[str]:
-        """The names of what is trained at the largest size, the baseline first; without a ladder, of all."""
-        size = next(reversed(ladder.sizes_of(self.data)), None)
-        names = [ladder.at(name, size) for name in self.written_variants()]
-        baseline = ladder.at(str(self.data.get("baseline") or next(iter(self.written_variants()))), size)
-        return sorted(names, key=lambda name: name != baseline)
-
     def written_variants(self) -> dict[str, tuple[dict, Origins]]:
         """Variant name → its overrides, from `variants` or from the product of `grid`; without either, one: the recipe
         itself. What is of a wrong form is left out (`runs` says so)."""
