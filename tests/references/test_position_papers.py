@@ -46,41 +46,6 @@ def test_sinusoidal_worked_example(build, precision):
     np.testing.assert_allclose(encode(build, precision, 4, 4, base=100.0), rows, atol=6e-6)
 
 
-@pytest.mark.parametrize("k", [1, 5, -3])
-def test_sinusoidal_shift_is_a_rotation(build, precision, k):
-    """1706.03762, section 3.5: PE(p + k) is a linear function of PE(p). Of each pair it is the rotation by k ω_i."""
-    width, table = 8, encode(build, precision, 8, 20)
-    p = np.arange(5, 12)
-    for pair in range(width // 2):
-        angle = k / 10000.0 ** (2 * pair / width)
-        turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-        columns = slice(2 * pair, 2 * pair + 2)
-        precision.same(table[p + k][:, columns], table[p][:, columns] @ turn.T)
-
-
-def test_sinusoidal_products_depend_on_the_difference_and_decay(build, precision):
-    table = encode(build, precision, 64, 40)
-    products = table @ table.T
-    for d in range(40):
-        diagonal = np.diagonal(products, d)
-        np.testing.assert_allclose(diagonal, diagonal[0], rtol=1e-4, atol=precision.rtol)
-    assert products[0, 0] == pytest.approx(32)
-    assert (np.diff(products[0, :6]) < 0).all()  # it decays with ripples: strictly at first, then on average
-    assert (np.diff(products[0].reshape(4, 10).mean(1)) < 0).all()
-
-
-@pytest.mark.parametrize("base", [10000.0, 100.0])
-def test_rotary_vector_is_equation_34(build, precision, rng, base):
-    encoding, _ = build("position", {"name": "rotary", "base": base}, head_dim=6)
-    x = rng.normal(size=(2, 3, 4, 6))
-    at = np.array([0, 2, 5, 11])
-    expected = np.array(
-        [[[paper.rotary(x[b, h, t], at[t], base) for t in range(4)] for h in range(3)] for b in range(2)]
-    )
-    for turn in (encoding.query, encoding.key):
-        precision.same(turn(precision.tensor(x), precision.tensor(at[None])), expected)
-
-
 def slopes(build, precision, heads):
     """The penalty of one step of distance, as our component puts it on the scores."""
     encoding, _ = build("position", "alibi", num_heads=heads, site=DECODER)
