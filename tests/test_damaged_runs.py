@@ -131,7 +131,6 @@ def test_a_recipe_of_a_run_that_is_damaged_costs_its_run_alone(text, trained, tm
         assert verb == "report" or "exact match ↑" in said
 
 
-# what cannot be done without it, and says so
 
 
 def test_controls_of_a_name_are_seen_in_reports_and_figures(sweep, call, tmp_path):
