@@ -42,7 +42,7 @@ def test_a_single_run_gets_a_card_with_all_its_parts(run):
         "paddle-tfm translate",
         "30 test examples",
         "By length",
-        "Best",
+        "among the most like their references",
         "texts a second, 30 in one call",
         "target tokens a second",
         "80 training, 6 validation, 30 test examples",
