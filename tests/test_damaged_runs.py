@@ -131,8 +131,6 @@ def test_a_recipe_of_a_run_that_is_damaged_costs_its_run_alone(text, trained, tm
         assert verb == "report" or "exact match ↑" in said
 
 
-
-
 def test_controls_of_a_name_are_seen_in_reports_and_figures(sweep, call, tmp_path):
     hostile, page = "a\x1b[31m\x9bz\x07", tmp_path / "page"
     sweep = sweep.rename(tmp_path / hostile)
