@@ -7,6 +7,7 @@ import pytest
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.sweep.supervisor import Follower
 from paddle_tfm.sweep.sweep import Sweep
+from paddle_tfm.train import manifest
 
 REGISTRY = create_registry()
 
@@ -39,6 +40,7 @@ def train(cell, trainings, log, results=None):
 def test_a_resumed_run_reports_what_is_new(cell):
     (cell.folder / "checkpoints/last/state.json").write_text(json.dumps({"step": 3, "evaluated": False}))
     (cell.folder / "checkpoints/last/model.safetensors").touch()
+    manifest.write(cell.folder / "checkpoints/last", 3, "")
     before = row(1) + row(2) + row(3)
     train(cell, 1, before + row(4))  # of the session that was interrupted
     events = []
