@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import typing
 from collections.abc import Iterator, Mapping
@@ -11,11 +10,12 @@ from paddle_tfm.components import ComponentPlan, Entry, Spec
 from paddle_tfm.errors import Problem, UserError, unknown
 from paddle_tfm.hookspecs import KINDS, WrongOnPurpose
 from paddle_tfm.options import Option, coerce, component_kind, options_of, parameters
-from paddle_tfm.ordinary_layers import AS_KINDS
 from paddle_tfm.other_names import name_here
 from paddle_tfm.plugins import Plugins, Provider
 
-NEAR, MAX_NAMED = 0.55, 3  # how like a name must be to be meant, and how many components are named
+NEAR = 0.55  # how like an option's name must be to be meant
+# Which ordinary layers, written without paddle_tfm, the conformance kit can check.
+AS_KINDS = ("attention", "norm", "position", "feed_forward", "encoder-decoder")
 
 
 class Registry:
@@ -111,8 +111,7 @@ class Registry:
             elif here := name_here(entry.kind, key):
                 problems.append(Problem(where, f"'{spec.name}' has no option '{key}'; here that is {here}"))
             else:
-                sentence = _no_option(spec.name, key, options) + self._others_with(key, entry.kind, options)
-                problems.append(Problem(where, sentence))
+                problems.append(Problem(where, _no_option(spec.name, key, options)))
         for value in values.values():
             for part in value if isinstance(value, list) else [value]:
                 problems += part.problems if isinstance(part, ComponentPlan) else ()
@@ -120,22 +119,6 @@ class Registry:
             if option.required and key not in spec.options and key not in getattr(cls, "givens", ()):
                 problems.append(Problem(path, f"'{spec.name}' needs the option '{key}'"))
         return values, problems
-
-    def _others_with(self, key: str, kind: str, options: Mapping[str, Option]) -> str:
-        """`; '…' has it`, of components of the kind with an option of exactly that name: where one was meant that is
-        called otherwise, or was once."""
-        if difflib.get_close_matches(key, options, n=1, cutoff=NEAR):
-            return ""
-        others = []
-        for name in self.names(kind):
-            with contextlib.suppress(UserError):  # one that does not load is reported when it is asked for
-                if key in self.options(kind, name):
-                    others.append(f"'{name}'")
-        if not 0 < len(others) <= MAX_NAMED:
-            return ""
-        return (
-            f"; {' and '.join(filter(None, [', '.join(others[:-1]), others[-1]]))} {'have' if others[1:] else 'has'} it"
-        )
 
     def _value(self, option: Option, setting: object, path: str) -> object:
         """A setting as the type that the constructor declares; ValueError with a sentence where it is not one."""

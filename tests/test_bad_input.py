@@ -91,7 +91,6 @@ RECIPES = {
     "a place misspelled": ("model: {norm: {encoder: rms, dekoder: layer}}", ["1 problem", "line 4", "model.norm.dekoder", "unknown place of a model", "did you mean 'decoder'?"]),
     "a place within a stack misspelled": ("model: {norm: {encoder: {self: rms, feedforward: layer}, decoder: layer}}", ["model.norm.encoder.feedforward", "did you mean 'feed_forward'?"]),
     "an option misspelled that is like a place": ("model: {placement: {name: sub_ln, in_cros: true}}", ["1 problem", "model.placement.in_cros", "did you mean 'in_cross'? Its options: dropout, gain, in_cross"]),
-    "an option that another component has": ("model: {attention: {name: qk_norm, length: 20}}", ["1 problem", "'qk_norm' has no option 'length'", "'cosine' and 'sigmoid' have it"]),
     "a place misspelled beside a component": ("model: {norm: {name: rms, dekoder: layer}}", ["1 problem", "no option 'dekoder'", "did you mean the place 'decoder'?"]),
     "all forms of a component that may differ by place": ("model: {norm: [layer]}", ["must be a name, {name: …, options…} or {encoder: …, decoder: …}, but is ['layer']"]),
     "all forms of a tokenizer": ("tokenizer: 3", ["must be a name, {name: …, options…} or {source: …, target: …}, but is 3"]),

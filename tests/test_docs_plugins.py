@@ -13,9 +13,9 @@ import pytest
 
 from paddle_tfm import protocols
 from paddle_tfm.cli import VERBS, group, main
+from paddle_tfm.cli.plugin_new import SETTINGS
 from paddle_tfm.cli.run import recipe_command
 from paddle_tfm.hookspecs import KINDS, LISTENER
-from paddle_tfm.plugin_template import SETTINGS
 from paddle_tfm.testing import EXPECTED_FAILURE, FAIL, INFO, PASS, SKIP, checks
 
 ROOT = Path(__file__).parent.parent
@@ -233,7 +233,7 @@ def test_the_package_is_what_the_page_says(folder, installed, capsys):
     written = Path("my-norm/tests/test_my_norm.py").read_text("utf-8")
     assert test.replace(", eps=1e-3", "") in written
     installed()
-    out = _tell(capsys, "plugin", "ls")[1]
+    out = _tell(capsys, "ls", "plugins")[1]
     (shown,) = [line for language, text in _blocks(PAGE) for line in text.splitlines() if "my-norm 0.1.0" in line]
     assert shown.split() in [line.split() for line in out.splitlines()]
     assert _tell(capsys, "check", "my-norm/recipe.yaml")[0] == 0

@@ -102,9 +102,7 @@ def command(what, name, settings, with_wrong, follow, every, fetch, form, plugin
     elif what == "components":
         _components(plugins, name, with_wrong, form)
     elif what == "plugins":
-        from paddle_tfm.cli.plugin_list import print_plugins
-
-        print_plugins(create_registry(plugins), form)
+        _plugins(plugins, form)
     elif what == "runs":
         from paddle_tfm.cli.ls_runs import follow_runs, list_runs
 
@@ -179,3 +177,34 @@ def _components(plugins, kind: str | None, with_wrong: bool, form: str | None) -
         console().print(f"[dim]options, formula, paper, uses: paddle-tfm show {example}[/]")
         if hidden:
             console().print(f"{plural(hidden, 'component')} wrong on purpose not listed: add --all")
+
+
+def _plugins(plugins, form: str | None) -> None:
+    """A row a plugin, then failures and conflicts; as JSON those are rows of the same list."""
+    from rich.markup import escape
+
+    from paddle_tfm.plugins import listeners
+
+    registry = create_registry(plugins)
+    rows, events = [], listeners(registry.plugins)
+    for name, provider in registry.plugins.providers.items():
+        entries = [entry for entry in registry if entry.provider.plugin == name]
+        registers = [*(f"{entry.kind}:{entry.name}" for entry in entries), *events.get(name, [])]
+        source = f"{provider.source} {provider.version}"
+        rows.append({"plugin": name, "from": source, "registers": registers, "failure": None})
+    failures = registry.plugins.failures
+    if form is not None:
+        rows += [{"plugin": name, "from": None, "registers": [], "failure": text} for name, text in failures.items()]
+    columns = [
+        column("plugin", style="cyan"),
+        column("from", importance=50),
+        column("registers", text=", ".join, prose=True),
+        column("failure", importance=1),
+    ]
+    emit(Table(columns if form else columns[:-1], rows, "Plugins"), form)
+    if form is not None:
+        return
+    for name, failure in failures.items():
+        console().print(f"[red]{escape(name)} failed to load:[/] {escape(failure)}")
+    for sentence in registry.conflicts.values():
+        console().print(f"[red]{escape(sentence)}[/]")

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from paddle_tfm.cli.common import create_registry, device_option, plugin_option, use_device
-from paddle_tfm.ordinary_layers import AS_KINDS
 from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.registry import AS_KINDS
 
 
 def _options(context: click.Context, parameter: click.Parameter, items: Sequence[str]) -> dict[str, object]:

@@ -65,7 +65,7 @@ def examine(
     only: frozenset[str] = frozenset(),
     on_outcome: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Report:
-    """Run the checks of a component, or of a listener: then `name` is that of its plugin, as `plugin ls` shows it.
+    """Run the checks of a component, or of a listener: then `name` is that of its plugin, as `ls plugins` shows it.
 
     Args:
         options: what a recipe would set. registry: where its name is known; default: all installed plugins. only:

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS, LISTENER, PROJECT
-from paddle_tfm.ordinary_layers import AS_KINDS
 from paddle_tfm.plugin_errors import FILE_MODULE
 from paddle_tfm.plugins import listeners, load_file
-from paddle_tfm.registry import Registry, no_component
+from paddle_tfm.registry import AS_KINDS, Registry, no_component
 from paddle_tfm.testing import Outcome, Report, checks, examine, installed, run_checks, with_class
 
 OnOutcome = Callable[[Outcome], None]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import call
 
-from paddle_tfm.ordinary_layers import AS_KINDS
+from paddle_tfm.registry import AS_KINDS
 
 TWINS = Path(__file__).parents[1] / "conformance" / "catalogue" / "right"
 KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head", "initializer")
@@ -276,7 +276,7 @@ def test_a_new_file_is_a_plugin(kind):
     assert call("plugin", "new", "my-thing", "--kind", kind, "--single-file").status == 0
     done = call("check", "reverse", f"model.{kind}=my_thing", "--plugin", "my_thing.py")
     assert (done.status, "reverse.yaml is sound" in done.out) == (0, True), done.err
-    done = call("plugin", "ls", "--plugin", "my_thing.py")
+    done = call("ls", "plugins", "--plugin", "my_thing.py")
     assert f"{kind}:my_thing" in done.out
 
 

@@ -101,7 +101,6 @@ def test_every_list_has_json_and_csv():
         ("ls", "recipes"): "name",
         ("ls", "components", "norm"): "name",
         ("ls", "plugins"): "plugin",
-        ("plugin", "ls"): "plugin",
         ("ls", "data"): "name",
     }
     for arguments, key in listings.items():

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from paddle_tfm.cli import main
+from paddle_tfm.cli.plugin_new import ALONE, SETTINGS, write
 from paddle_tfm.hookspecs import KINDS
-from paddle_tfm.plugin_template import ALONE, SETTINGS, write
 
 
 @pytest.fixture(autouse=True)

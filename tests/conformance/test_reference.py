@@ -9,8 +9,8 @@ import pytest
 from catalogue import build, wrong
 
 from paddle_tfm import create_registry
+from paddle_tfm.cli.plugin_new import REFERENCED, write
 from paddle_tfm.errors import UserError
-from paddle_tfm.plugin_template import REFERENCED, write
 from paddle_tfm.testing import FAIL, PASS, Report, with_class
 from paddle_tfm.testing.lookup import find
 from paddle_tfm.testing.reference.compared import Reference, explained

@@ -1,4 +1,4 @@
-"""A new plugin, from the files in `templates/`: an installable package, or one file."""
+"""`paddle-tfm plugin new`: a new plugin, from the files in `templates/`: an installable package, or one file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
+import click
+
+from paddle_tfm.cli.common import create_registry, echo
 from paddle_tfm.errors import UserError
 from paddle_tfm.units import in_shell
 
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parents[1] / "templates"
 REFERENCED = ("attention", "norm", "placement", "position", "feed_forward", "head", "schedule")  # with a NumPy twin
 WHAT = {
     "attention": "attention",
@@ -166,3 +169,28 @@ def _write(files: dict[Path, str]) -> None:
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+@click.command(name="new")
+@click.argument("name")
+@click.option("--kind", type=click.Choice(list(WHAT)), default="norm", show_default=True, help="What it is.")
+@click.option("--single-file", is_flag=True, help="One file for `--plugin` instead of a package.")
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Where. Default: NAME in this directory.")
+def new(name: str, kind: str, single_file: bool, out: Path | None) -> None:
+    """Write a plugin that works as it is, for you to change: an installable package with the class, a test that runs
+    the conformance kit, a recipe that compares it with the reference, and a README; or, with --single-file, one file. A
+    listener is always one file.
+
+    \b
+    Examples:
+      paddle-tfm plugin new my-norm --kind norm
+      paddle-tfm plugin new my-encoding --kind position --single-file
+      paddle-tfm plugin new my-log --kind listener
+    """
+    registry = create_registry()
+    taken = dict.fromkeys(registry.plugins.providers, "a plugin")
+    taken |= {each.name: f"{kind} of plugin '{each.provider.plugin}'" for each in registry if each.kind == kind}
+    new_plugin = write(name, kind, single_file, out, taken)
+    for path in new_plugin.files:
+        echo(f"wrote {path}")
+    echo("\n" + new_plugin.advice)
