@@ -16,7 +16,7 @@ kept and not done again. A line for each case that differs, then a table; exit s
 
 Seconds of a CPU with one thread, for one tree (both trees once, then the working one alone):
 
-    losses 130 · ids 300, or 45 where it reads the pinned runs · compare 100 · bad-input 60 · export 40 · kit 1100
+    losses 20 · ids 40, or 10 where it reads the pinned runs · compare 80 · bad-input 35 · export 30 · kit 1300
 
 `--only PART` and `--case TEXT` choose. `--jobs 2` divides the classes of `kit` among two processes, `--every 10` takes
 a tenth of them; it continues where it was interrupted, as long as the tree is the same. One call at a time for one
