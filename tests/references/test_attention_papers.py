@@ -1,4 +1,5 @@
-"""Every attention against its paper's equations: softmax and linear, in the encoder, the decoder and across."""
+"""What an attention does beyond its formula by itself: norms inside it, encodings beside it, and numbers of the
+papers."""
 
 import functools
 

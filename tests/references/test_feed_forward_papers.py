@@ -1,4 +1,5 @@
-"""Every feed-forward network against its paper's equations, and the mixture's balance loss."""
+"""Feed-forward networks in training: balance losses and biases of mixtures, the norm inside, and numbers of the
+papers."""
 
 import feed_forward_numpy as twins
 import numpy as np

@@ -1,4 +1,4 @@
-"""Every head against its paper's equations: probabilities, the loss, and the loss with smoothed labels."""
+"""The loss of coverage, and label smoothing by hand."""
 
 import head_numpy as twins
 import numpy as np

@@ -1,5 +1,4 @@
-"""Attentions that keep something else than keys and values, against their papers' equations: a latent, forget gates, a
-memory that is corrected."""
+"""Latent, forgetting and delta-rule attention beyond their formulas: norms inside, rotation, and where they start."""
 
 import functools
 

@@ -1,5 +1,4 @@
-"""What stands in the place of dot-product attention against its paper's equations: synthesized weights, a recurrent
-network, a convolution. All of them look at one text, so that there is no cross-attention."""
+"""Synthesizer, recurrent network and convolution with a norm in front of the output matrix."""
 
 import functools
 

@@ -1,5 +1,4 @@
-"""Every norm against its paper's equations; those with running statistics in training, these statistics, and at
-evaluation."""
+"""Norms with running statistics against their papers' equations: in training, these statistics, and at evaluation."""
 
 import numpy as np
 import paddle

@@ -1,4 +1,4 @@
-"""Every placement against its paper's formula, around branches that are known functions, one layer of three."""
+"""Placements over a whole stack, and the constants and starting values of their papers."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Every position encoding against its paper's equations, inside an attention, and the facts known about each."""
+"""Numbers that papers print of their position encodings."""
 
 import math
 

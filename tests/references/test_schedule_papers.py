@@ -1,4 +1,4 @@
-"""Every schedule against its paper's formula, at each step of a run, and by its landmarks."""
+"""Schedules by the landmarks of their papers."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A convolution: which neighbours it reaches, with which weights, and what decoding has to keep."""
+"""A convolution: which neighbours it reaches, and what decoding has to keep."""
 
 import numpy as np
 import paddle

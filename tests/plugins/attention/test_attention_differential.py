@@ -1,4 +1,4 @@
-"""One softmax minus another: what cancels, what is left, and how large it is."""
+"""One softmax minus another: what is dropped, where it starts, and which encodings it takes."""
 
 import math
 

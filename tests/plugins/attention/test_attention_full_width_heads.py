@@ -1,4 +1,4 @@
-"""Heads as wide as the model, each written out by itself."""
+"""Heads as wide as the model."""
 
 from paddle_tfm.protocols import Geometry
 from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads

@@ -1,4 +1,4 @@
-"""A gate on what was looked up: open, half open, shut."""
+"""A gate on what was looked up: for a channel or a head, and without biases."""
 
 import numpy as np
 import paddle

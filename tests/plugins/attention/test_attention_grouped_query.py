@@ -1,5 +1,4 @@
-"""Shared heads of keys and values: multi-head attention with the same matrices written several times, and a small
-cache."""
+"""Shared heads of keys and values: a small cache, and what encodings are shown."""
 
 import numpy as np
 import paddle

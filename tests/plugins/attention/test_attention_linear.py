@@ -1,4 +1,4 @@
-"""Linear attention against the sums of its paper, one query at a time."""
+"""Linear attention: a past of one size, memories that are folded, and rows that see nothing."""
 
 import numpy as np
 import paddle

@@ -1,4 +1,4 @@
-"""A window over positions: who is seen, by whom, and what the mask costs."""
+"""A window over positions: where it stands, and what the mask costs."""
 
 import numpy as np
 import paddle

@@ -1,4 +1,4 @@
-"""Multi-head attention against the formula of 2017, and every way of an encoding."""
+"""Multi-head attention: what is dropped, and every way of an encoding."""
 
 import numpy as np
 import paddle

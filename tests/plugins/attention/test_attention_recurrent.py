@@ -1,4 +1,4 @@
-"""An LSTM in the place of attention: its two ways of computing, its state, and its order."""
+"""An LSTM in the place of attention: its two ways of computing, and its state."""
 
 import numpy as np
 import paddle

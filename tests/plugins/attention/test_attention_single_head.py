@@ -1,4 +1,4 @@
-"""One head against its formula."""
+"""One head: what it refuses."""
 
 import pytest
 

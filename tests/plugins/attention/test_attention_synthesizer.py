@@ -1,4 +1,4 @@
-"""Synthesized weights: what they look at, which is positions, and what they do not."""
+"""Synthesized weights: positions beyond the last, what is dropped, and what a table costs."""
 
 import numpy as np
 import paddle

@@ -1,4 +1,4 @@
-"""Heads that mix scores and weights, against loops; where they start, and that masked keys stay masked."""
+"""Heads that mix scores and weights: where they start, and what is dropped."""
 
 import numpy as np
 import paddle

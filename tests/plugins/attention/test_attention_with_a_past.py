@@ -1,5 +1,4 @@
-"""Attentions of a decoder alone, whose past is more than keys and values: in steps, in chunks, for chosen rows, they
-compute what one pass does; their gradients are those of finite differences."""
+"""Attentions of a decoder alone: how large their past is."""
 
 import numpy as np
 import paddle

@@ -1,4 +1,4 @@
-"""GEGLU and ReGLU: SwiGLU with another gate."""
+"""GEGLU and ReGLU: SwiGLU with another gate, and their number of weights."""
 
 import math
 

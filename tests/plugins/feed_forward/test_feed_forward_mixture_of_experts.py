@@ -1,4 +1,4 @@
-"""The mixture of experts: routing and balance written out token by token."""
+"""The mixture of experts: its balance loss, and what it declares."""
 
 import numpy as np
 import paddle

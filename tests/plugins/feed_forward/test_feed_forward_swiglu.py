@@ -1,4 +1,4 @@
-"""The gated feed-forward sublayer against its formula, and its number of weights."""
+"""The number of weights of the gated feed-forward sublayer."""
 
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU

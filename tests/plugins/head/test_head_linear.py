@@ -1,4 +1,4 @@
-"""The plain output matrix against its formula."""
+"""The plain output matrix."""
 
 from paddle_tfm_plugins.head.linear import LinearHead
 

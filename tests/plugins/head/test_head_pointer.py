@@ -1,4 +1,4 @@
-"""The pointer-generator against its formula, word by word."""
+"""The pointer-generator: words beyond the vocabulary, and that it learns to copy them."""
 
 import numpy as np
 import paddle

@@ -1,4 +1,4 @@
-"""Coverage: a state of the head that decoding carries, and what its loss is for."""
+"""Coverage: what its loss is for."""
 
 import numpy as np
 import paddle

@@ -1,4 +1,4 @@
-"""Initial values: their spread, their bounds, and that they follow from the generator alone."""
+"""Initial values: options that are refused."""
 
 import pytest
 

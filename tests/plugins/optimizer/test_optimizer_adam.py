@@ -1,4 +1,4 @@
-"""Adam and AdamW against the papers' rules in NumPy."""
+"""Adam and AdamW: options that are refused, and all parameters in one call."""
 
 import paddle_tfm  # noqa: F401  before Paddle: it sets the environment that Paddle reads
 

@@ -1,4 +1,4 @@
-"""Lion: every weight moves by the rate."""
+"""Lion: options that are refused."""
 
 import paddle_tfm  # noqa: F401  before Paddle: it sets the environment that Paddle reads
 

@@ -1,4 +1,4 @@
-"""Admin's residual weights: set once from variances, trained afterwards."""
+"""Admin's residual weights: trained after they are set, and a profile of another stack."""
 
 import numpy as np
 import paddle

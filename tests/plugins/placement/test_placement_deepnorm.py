@@ -1,4 +1,4 @@
-"""DeepNorm's two constants, and what they are for: an update moves a deep model little."""
+"""What DeepNorm is for: an update moves a deep model little."""
 
 import numpy as np
 import paddle

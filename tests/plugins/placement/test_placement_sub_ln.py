@@ -1,4 +1,4 @@
-"""The initial scale that Sub-LayerNorm's paper derives."""
+"""Sub-LayerNorm and cross-attention, as in the authors' code."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Schedules: their formulas written out again, and what must hold of any."""
+"""Schedules: options that are refused, and trials that end in the warm-up."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What every shipped feed-forward sublayer promises: each token by itself, no dead parameter, an honest inner norm."""
+"""What `inner_dropout` does in every shipped feed-forward sublayer."""
 
 import numpy as np
 import paddle

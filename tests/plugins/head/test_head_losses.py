@@ -1,4 +1,5 @@
-"""What every shipped head promises: probabilities that sum to 1, and a loss that is their negative logarithm."""
+"""The losses of all shipped heads, alone and in a step, where kernels of another library compute them:
+gradients, and extreme logits."""
 
 from contextlib import nullcontext
 

@@ -1,4 +1,5 @@
-"""What every shipped attention promises: no padding, no future, no cache changes an output."""
+"""What recipes ask of every shipped attention: its geometry, the weights of its branch, options that are
+refused, and memory."""
 
 import numpy as np
 import paddle
