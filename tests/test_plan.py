@@ -230,7 +230,7 @@ def test_ls_lists_it_only_when_asked(capsys, everything):
     from paddle_tfm.cli import main
 
     with pytest.raises(SystemExit) as end:
-        main(["ls", "components", "--kind", "norm", *(["--all"] if everything else [])])
+        main(["ls", "components", "norm", *(["--all"] if everything else [])])
     out = capsys.readouterr().out
     assert end.value.code == 0 and "layer" in out
     assert ("clinic_counts_padding" in out) is everything

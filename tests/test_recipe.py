@@ -15,11 +15,10 @@ from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.coherence import OF_A_SWEEP
-from paddle_tfm.recipe.component_specs import model_components, tokenizer_specs
 from paddle_tfm.recipe.expansion import label
 from paddle_tfm.recipe.loading import load
 from paddle_tfm.recipe.reading import find, shipped
-from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
+from paddle_tfm.recipe.sites import PER_SITE, at_site, model_components, sites, tokenizer_specs
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.check import check
 from paddle_tfm.train import looks, solutions

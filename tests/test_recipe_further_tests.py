@@ -4,7 +4,7 @@ import pytest
 from recipe_text import load_text, problems_of
 
 from paddle_tfm import units
-from paddle_tfm.recipe.defaults import with_defaults
+from paddle_tfm.recipe.differences import with_defaults
 from paddle_tfm.recipe.further_tests import FurtherTest, changed_task, texts_key
 from paddle_tfm.recipe.loading import load
 from paddle_tfm.recipe.plan import plan_run

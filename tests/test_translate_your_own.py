@@ -13,9 +13,9 @@ import yaml
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.cli import VERBS, group, main
 from paddle_tfm.cli.run import recipe_command
-from paddle_tfm.recipe.component_specs import tokenizer_specs
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.settings import Settings
+from paddle_tfm.recipe.sites import tokenizer_specs
 from paddle_tfm.sweep.check import check
 
 DOCS = Path(__file__).parent.parent / "docs"

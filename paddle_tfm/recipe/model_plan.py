@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from paddle_tfm.components import ComponentPlan
 from paddle_tfm.errors import Problem
 from paddle_tfm.protocols import Geometry, LayerSite
-from paddle_tfm.recipe.component_specs import model_components
 from paddle_tfm.recipe.settings import ModelSettings
-from paddle_tfm.recipe.sites import BOTH, PER_SITE, at_site, sites
+from paddle_tfm.recipe.sites import BOTH, PER_SITE, at_site, model_components, sites
 from paddle_tfm.registry import Registry
 
 # norms that a placement may ask for inside its branches: the given → the kinds that must take it, and what they lack

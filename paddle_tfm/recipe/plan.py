@@ -14,11 +14,10 @@ from paddle_tfm.components import ComponentPlan
 from paddle_tfm.errors import Problem, RecipeError, nearest, unknown
 from paddle_tfm.plugins import Provider
 from paddle_tfm.protocols import Initializer
-from paddle_tfm.recipe.component_specs import component_specs, tokenizer_specs
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.model_plan import ModelPlan, plan_model
 from paddle_tfm.recipe.settings import Settings
-from paddle_tfm.recipe.sites import BOTH, DECODER_ONLY, PER_SITE, STACKS, SUBLAYERS
+from paddle_tfm.recipe.sites import BOTH, DECODER_ONLY, PER_SITE, STACKS, SUBLAYERS, component_specs, tokenizer_specs
 from paddle_tfm.recipe.validation import locate, sound_sections
 from paddle_tfm.registry import Registry
 from paddle_tfm.units import metric_and_test

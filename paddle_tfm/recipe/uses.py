@@ -12,10 +12,10 @@ from paddle_tfm.components import Spec
 from paddle_tfm.errors import UserError
 from paddle_tfm.options import component_kind
 from paddle_tfm.recipe import loading
-from paddle_tfm.recipe.component_specs import component_specs
 from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.reading import shipped
+from paddle_tfm.recipe.sites import component_specs
 from paddle_tfm.registry import Registry
 
 BASE = "base"  # the recipe that holds every default

@@ -8,8 +8,8 @@ import pytest
 from command_line import call
 
 from paddle_tfm.recipe import loading, yaml_lines
-from paddle_tfm.recipe.component_specs import component_specs
 from paddle_tfm.recipe.plan import plan_run
+from paddle_tfm.recipe.sites import component_specs
 
 
 def test_a_page_says_all_that_a_recipe_needs():

@@ -6,8 +6,7 @@ import pytest
 
 from paddle_tfm.comparison.gaps import ALL, LAST_BITS, MACHINE, OF_A_MACHINE, Side, confounds, gaps, last_bits, side_of
 from paddle_tfm.comparison.runs.trained_from import recipe_of
-from paddle_tfm.recipe.defaults import with_defaults
-from paddle_tfm.recipe.differences import ABSENT
+from paddle_tfm.recipe.differences import ABSENT, with_defaults
 from paddle_tfm.recipe.loading import load
 from paddle_tfm.train.changes import BUILD, OF_A_BUILD
 

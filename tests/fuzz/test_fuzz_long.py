@@ -20,7 +20,7 @@ ROUND = 50_000  # inputs of one process: Paddle keeps some bytes of each tensor 
 CODE = {
     "recipe": "paddle_tfm/recipe/{yaml_*,limits,merging,expansion,coherence,validation,settings,seeds,space,tuning,ladder,equal,claims}.py",
     "recipe_file": "paddle_tfm/recipe/{reading,loading,fast}.py",
-    "overrides": "paddle_tfm/recipe/{loading,value_lists,merging}.py",
+    "overrides": "paddle_tfm/recipe/{loading,merging}.py",
     "tokenizers": "plugins/tokenizer/{_segmentation,_words,char,mixed,space,word,sentencepiece}.py",
     "batches": "paddle_tfm/data/batches.py",
     "checkpoint": "paddle_tfm/train/{checkpoint,manifest}.py",

@@ -52,19 +52,6 @@ def test_the_moving_average_changes_what_is_evaluated_and_not_the_course(make_tr
     assert evaluations(plain) != evaluations(averaged)
 
 
-@pytest.mark.reliability
-@pytest.mark.parametrize("extra", ["train.ema=0.9", "train.average=2", "evaluate.patience=1"])
-def test_resumed_equals_uninterrupted_with_averages(make_trainer, train_in_parts, extra):
-    """Stopped between evaluations, in the middle of one (4), and after it."""
-    settings = (extra, "model.norm=batch")
-    whole = make_trainer(*settings, folder="whole")
-    expected = whole.train()
-    parts, results = train_in_parts(*settings, stops=(3, 4, 6))
-    for name in ("metrics.jsonl", "predictions.tsv"):
-        assert (parts.run.folder / name).read_text() == (whole.run.folder / name).read_text(), name
-    assert results["valid"] == expected["valid"] and results["averaged"] == expected["averaged"]
-
-
 SHAKY = "train.schedule={name: constant, learning_rate: 0.1}"  # the mean of such weights is better than the last
 
 

@@ -22,7 +22,7 @@ from paddle_tfm.predictions import (
     write_predictions,
 )
 from paddle_tfm.protocols import Prediction
-from paddle_tfm.train import checkpoint, manifest
+from paddle_tfm.train import manifest
 from paddle_tfm.train.logs import cut_rows, read_rows
 from paddle_tfm.train.run import find_run, load_run, write_start
 from paddle_tfm.train.trainer import Interrupted
@@ -101,26 +101,6 @@ def test_a_file_is_whole_whenever_we_are_killed(name, compared_run, make_trainer
     with pytest.raises(KeyboardInterrupt):
         REWRITTEN[name](trainer)
     assert (tmp_path / "run" / name).read_bytes() == before
-
-
-def test_the_checkpoint_left_aside_outlives_the_next_save(make_trainer, monkeypatch):
-    """Killed between the two renames, resumed, and killed again at the same place: one of the two is always there."""
-    run = make_trainer().run
-    folder = run.folder / "checkpoints" / "best"
-    checkpoint.save(folder, run.model, {"step": 1})
-    folder.rename(folder.with_name("best.old"))
-    rename = Path.rename
-
-    def die(path, target):
-        if path.name.endswith(".partial"):
-            raise KeyboardInterrupt
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", die)
-    with pytest.raises(KeyboardInterrupt):
-        checkpoint.save(folder, run.model, {"step": 2})
-    monkeypatch.undo()
-    assert manifest.read_state(manifest.find(folder)) == {"step": 1}
 
 
 # ------------------------------------------------------------------------------------------------------ damaged files

@@ -134,20 +134,3 @@ def test_a_norm_that_has_no_mean_counts_where_it_can(make_trainer):
     deviations = [each["deviation"] for each in row["norms"].values()]
     assert row["evaluation"]["norm_discrepancy_mean"] == pytest.approx(np.mean(means))
     assert row["evaluation"]["norm_discrepancy_deviation"] == pytest.approx(np.mean(deviations))
-
-
-@pytest.mark.reliability
-@pytest.mark.parametrize("norm, stops", [("{name: power, warmup: 5}", (4, 6)), ("batch_per_position", (4,))])
-def test_resumed_equals_uninterrupted(make_trainer, train_in_parts, norm, stops):
-    """In the middle of an evaluation and after it; for `power` on both sides of the end of its warm-up."""
-    settings = (f"model.norm={norm}", "train.average=2")
-    whole = make_trainer(*settings, folder="whole")
-    expected = whole.train()
-    parts, results = train_in_parts(*settings, stops=stops)
-    for name in ("metrics.jsonl", "predictions.tsv"):
-        assert (parts.run.folder / name).read_text() == (whole.run.folder / name).read_text(), name
-    assert all(set(row["norms"]) and "norm_discrepancy_deviation" in row["evaluation"] for row in rows(whole))
-    assert results["valid"] == expected["valid"] and results["averaged"] == expected["averaged"]
-    state, other = paddle_state(whole, "last"), paddle_state(parts, "last")
-    for name, value in state.items():
-        np.testing.assert_array_equal(other[name].numpy(), value.numpy(), err_msg=name)

@@ -88,19 +88,6 @@ def test_what_is_evaluated_has_the_statistics_of_its_own_weights(make_trainer, m
     assert results["valid"]["loss"] > 0
 
 
-def test_resumed_equals_uninterrupted(make_trainer, train_in_parts):
-    """In the middle of an epoch of mixed batches, in an evaluation, and between two."""
-    settings = (PRECISE, MIXED, "train.ema=0.9", "train.average=2")
-    whole = make_trainer(*settings, folder="whole")
-    expected = whole.train()
-    parts, results = train_in_parts(*settings, stops=(3, 4, 10))
-    for name in ("metrics.jsonl", "predictions.tsv"):
-        assert (parts.run.folder / name).read_text() == (whole.run.folder / name).read_text(), name
-    assert results["test"] == expected["test"] and results["averaged"] == expected["averaged"]
-    for name, array in state(whole, "last").items():
-        np.testing.assert_array_equal(state(parts, "last")[name], array, err_msg=name)
-
-
 def test_norms_that_do_not_ask_and_what_they_count_stay(make_trainer):
     trainer = make_trainer(
         "model.norm={encoder: {name: batch, population: 2}, decoder: {self: power, cross: batch, feed_forward: layer}}"

@@ -23,7 +23,7 @@ from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
 from paddle_tfm.protocols import Metric, Prediction
-from paddle_tfm.recipe.defaults import with_defaults
+from paddle_tfm.recipe.differences import with_defaults
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
 from paddle_tfm.train.forms import read_stored_identity
