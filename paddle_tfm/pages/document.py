@@ -93,7 +93,8 @@ def _layout(columns: int, texts: int) -> str:
     return "" if columns + texts <= 3 else ' class="narrow"' if columns <= 6 else ' class="wide"'
 
 
-NUMBER = re.compile(r"[+−-]?[\d.,]+[ %×]*")  # which breaks nowhere, in a column of texts too
+# A number or a short word, which breaks nowhere, in a column of texts too.
+WHOLE = re.compile(r"(<span[^>]*>)?([+−-]?[\d.,]+[ %×]*|[\w.@-]{1,24})(</span>)?")
 
 
 def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()) -> str:
@@ -106,7 +107,7 @@ def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], te
     for first, *rest in rows:
         body += f'<tr role="row"><th scope="row" role="rowheader">{first}</th>'
         for i, cell in enumerate(rest, 1):
-            number = ' class="text number"' if i in texts and NUMBER.fullmatch(cell) else _kind(i, texts)
+            number = ' class="text number"' if i in texts and WHOLE.fullmatch(cell) else _kind(i, texts)
             body += f'<td role="cell" data-label="{escape(header[i])}"{number}>{cell}</td>'
         body += "</tr>\n"
     return (

@@ -1,5 +1,5 @@
 """What a report says of runs beside their scores, read from their folders: recipes, texts, machine, command. All of it
-may be missing, in a folder that was copied in part or that an older version wrote."""
+may be missing, in a folder that was copied in part."""
 
 from __future__ import annotations
 
