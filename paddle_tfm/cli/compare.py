@@ -106,9 +106,11 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     from paddle_tfm.comparison.question import Question
     from paddle_tfm.comparison.runs.finished import collect, sweep_of
     from paddle_tfm.comparison.table import compare
+    from paddle_tfm.runtime import load_paddle
     from paddle_tfm.train.manifest import damage_of_best
     from paddle_tfm.units import metric_and_test
 
+    load_paddle()  # quietly: the defaults of components are compared, which their classes know
     results = collect(folders, warn=warn)
     for result in results:
         if sentence := damage_of_best(result.folder):

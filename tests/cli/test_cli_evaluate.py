@@ -300,7 +300,7 @@ def test_bootstrap_of_a_plugin_s_metric_without_statistics(two, tmp_path):
         (["a", "c", "--bootstrap"], "a and c are not of the same test set: the source of example 1 is "),
         (["a", "d", "--bootstrap"], "a has 24 predictions and d has 6: not the same test set"),
         (["a", "e", "--bootstrap"], "predictions.tsv: no predictions can be read here"),
-        (["a", "nowhere", "--bootstrap"], "nowhere: no run is here"),
+        (["a", "nowhere", "--bootstrap"], "nowhere: no such folder; `compare` takes the folders of finished runs"),
     ],
 )  # fmt: skip
 def test_what_bootstrap_refuses(arguments, sentence, two, copied):
