@@ -118,18 +118,6 @@ def python() -> list[str]:
     return [sys.executable, *(["-P"] if sys.version_info >= (3, 11) else [])]
 
 
-@contextmanager
-def elsewhere() -> Iterator[None]:
-    """Within this block the current folder is Python's own, for what would take code or settings from the user's, in
-    which somebody else's runs may lie."""
-    before = Path.cwd()
-    os.chdir(Path(os.__file__).parent)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
 def threads() -> int:
     """The number of threads that Paddle uses, or will use, in this process."""
     number = whole_number(os.environ.get(THREADS, "").partition(",")[0].strip(), 1, MAX_THREADS)

@@ -15,9 +15,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm import runtime
-from paddle_tfm.cli import streams
-from paddle_tfm.errors import UserError
+from paddle_tfm.errors import OF_THE_MACHINE, UserError
 from paddle_tfm.files import naming
 from paddle_tfm.units import visible
 
@@ -80,8 +78,13 @@ def _ending_with_its_reader() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        streams.discard_output()
+        _discard_output()
         raise click.exceptions.Exit(0) from None
+
+
+def _discard_output() -> None:
+    """Nobody reads standard output any longer, or it takes nothing: what is still to be written to it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -105,18 +108,10 @@ def group(no_color: bool) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """The console script. Exit status: 0 done, 1 our error, 2 the user's or a plugin's to mend, 130
     interrupted."""
-    os.environ["MPLBACKEND"] = "agg"  # no figure is shown; one that matplotlib does not know would stop its import
-    if os.path.lexists("matplotlibrc"):
-        _import_matplotlib_elsewhere()
-    with streams.usable():
-        sys.exit(_status(arguments))
-
-
-def _import_matplotlib_elsewhere() -> None:
-    """matplotlib reads the `matplotlibrc` of the current folder as it is imported. Beside somebody else's runs that may
-    be a pipe, or have LaTeX started."""
-    with runtime.elsewhere():
-        importlib.import_module("matplotlib")
+    os.environ["MPLBACKEND"] = "agg"  # no figure is shown
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # an encoding without a character has a question mark there
+    sys.exit(_status(arguments))
 
 
 def _status(arguments: list[str] | None) -> int:
@@ -136,19 +131,18 @@ def _status(arguments: list[str] | None) -> int:
         message = io.StringIO()
         error.show(message)
         click.echo(visible(message.getvalue()), nl=False, err=True)
-    except (KeyboardInterrupt, click.Abort) as end:
-        if isinstance(end.__cause__, EOFError):  # of a damaged .pyc file, say: click takes it for a Ctrl-D
-            raise end.__cause__ from None
+    except (KeyboardInterrupt, click.Abort):
         click.echo("\nInterrupted.", err=True)
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # a further one would stop what tidies up
         return 130
     except OSError as error:
-        if error.filename is None:
-            _complain_of_plugin(error)
-        else:
+        if error.filename is not None:
             _complain(f"{error.filename}: {error.strerror}")
-        if error.filename == streams.OUTPUT:
-            streams.discard_output()
+        elif error.errno in OF_THE_MACHINE:
+            _complain(str(error.strerror))  # of standard output: files are named
+            _discard_output()
+        else:
+            _complain_of_plugin(error)
     except MemoryError as error:
         from paddle_tfm.plugin_errors import summary
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import Any, Literal
 
 import click
 
@@ -87,16 +86,6 @@ def notes():
     return _console(sys.stderr.isatty() and NOTEBOOK not in os.environ, stderr=True)
 
 
-class Unpadded:
-    """Standard output, whatever it is at the time, without the spaces at which lines were wrapped."""
-
-    def write(self, text: str) -> int:
-        return sys.stdout.write(re.sub(r" +(?=\n)", "", text))
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(sys.stdout, name)
-
-
 def echo(text: str = "", nl: bool = True) -> None:
     """Write to standard output what has no layout, such as outputs of a model, JSON or CSV: as it is, but for what a
     terminal would take for commands."""
@@ -118,15 +107,11 @@ def _console(terminal: bool, stderr: bool):
             raise  # the BrokenPipeError at hand: `cli.Verbs` ends quietly
 
     colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    # In a pipe a sentence is a line, unless COLUMNS says how long lines are.
-    asked = not stderr and "COLUMNS" in os.environ
-    width = None if terminal or asked else 120
     return Plain(
-        file=cast(IO[str], Unpadded()) if asked and not terminal else None,
         stderr=stderr,
         highlight=False,
-        width=width,
-        soft_wrap=not (terminal or asked),
+        width=None if terminal else 120,
+        soft_wrap=not terminal,  # in a pipe a sentence is a line
         color_system=colours,
         force_terminal=None if terminal else False,
     )

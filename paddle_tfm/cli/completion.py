@@ -56,13 +56,6 @@ ZSH_ADD = """    if [ -n "$continued" ]; then
 class Plain(ShellComplete):
     """Offers what a shell can insert as it is."""
 
-    def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the cursor, and the one that is being typed."""
-        try:
-            return super().get_completion_args()
-        except (KeyError, ValueError) as error:
-            raise UserError("COMP_WORDS and COMP_CWORD must be set as by `paddle-tfm completion`") from error
-
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         """What may stand in the place of the word that is being typed."""
         items = super().get_completions(args, incomplete)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import click
 
 from paddle_tfm.cli.common import echo, recipe_argument
 from paddle_tfm.errors import UserError
-from paddle_tfm.units import in_shell, visible
+from paddle_tfm.units import in_shell
 
 
 @click.command(name="cp")
 @recipe_argument
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--summary", metavar="TEXT", help="What yours is for, in one line. Default: you are asked, in a terminal."
-)
+@click.option("--summary", metavar="TEXT", help="What yours is for, in one line. Default: that it is a copy.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
     """Copy RECIPE, with its comments, to FILE; its name becomes FILE's, so that its runs get a folder of their own, and
@@ -35,30 +32,18 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
 
     source = find(recipe)
     target = file / source.name if file.is_dir() else file
-    if target.is_symlink() and not target.exists():
-        raise UserError(f"{target}: is a link to nothing, {target.readlink()}, which is not made; remove it")
     if target.exists() and not force:
         raise UserError(f"{target} exists; add --force to overwrite it")
-    if target.exists() and not target.is_file():
-        raise UserError(f"{target}: a device or a pipe; a recipe is written to a file")
     if not target.parent.is_dir():
         raise UserError(f"{target.parent}: no such folder")
     name = re.sub(r"[^\w.-]+", "-", target.stem).lstrip(".-")
-    summary = summary if summary is not None else _ask(recipe)
+    summary = f"a copy of {Path(recipe).stem}, to be changed" if summary is None else summary
     text = yaml_lines.read_text(source, recipe).replace("\r\n", "\n")
     for key, value in (("name", name), ("summary", " ".join(summary.split()))):
         line = yaml_lines.dump({key: value}).rstrip("\n")
         text = _with_line(text, key, line)
     write_named(target, text)
     echo(f"{target} written. Edit it, then: paddle-tfm run {in_shell(target)}")
-
-
-def _ask(recipe: str) -> str:
-    """What the copy is for: from whoever sits at the terminal; else what is true of every copy."""
-    otherwise = f"a copy of {Path(recipe).stem}, to be changed"
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return otherwise
-    return click.prompt("What is it for, in one line", default=visible(otherwise))
 
 
 def _with_line(text: str, key: str, line: str) -> str:

@@ -57,12 +57,8 @@ engine_option = click.option(
     is_flag=False,
     flag_value=QUARTERS,
     metavar="[5,10,15]",
-    help="Scores by length: up to 5 words, 6 to 10, … Without numbers: four buckets of like size.",
-)
-@click.option(
-    "--by",
-    type=click.Choice(["source", "target"]),
-    help="Whose length makes the buckets. Default: source, if there is one.",
+    help="Scores by length of the source, or of the target where there is none: up to 5 words, 6 to 10, … Without "
+    "numbers: four buckets of like size.",
 )
 @click.option("--json", "file", metavar="FILE|-", help="Write the scores as JSON; - is standard output.")
 @click.option("--csv", "csv_file", metavar="FILE|-", help="The same as CSV: all examples, then each bucket.")
@@ -82,7 +78,7 @@ def command(plugins, device, **options: Any) -> None:
     Examples:
       paddle-tfm evaluate runs/reverse/default/seed-1
       paddle-tfm evaluate runs/quickstart/pointer/seed-1 --split valid --search "{name: beam, size: 10}"
-      paddle-tfm evaluate runs/reverse --buckets 4,8 --by source --json scores.json
+      paddle-tfm evaluate runs/reverse --buckets 4,8 --json scores.json
       paddle-tfm evaluate runs/reverse --hypotheses other-system.txt
       paddle-tfm evaluate runs/reverse --task "{test_min_length: 13, test_max_length: 14}"
       paddle-tfm evaluate runs/reverse --batch 1 --padding 20

@@ -98,7 +98,7 @@ class Evaluation:
     def results(self) -> dict[str, Any]:
         """What is printed and written."""
         wanted, of, predictions, edges = self.wanted, self.tested, self.predictions, self.wanted.edges
-        by = wanted.by or ("source" if self.has_source else "target")
+        by = "source" if self.has_source else "target"
         results: dict[str, Any] = {
             "run": str(self.run.folder),
             "split": of.split,

@@ -8,7 +8,6 @@ import click
 from click.core import ParameterSource
 
 from paddle_tfm.cli.common import console, create_registry, plugin_option
-from paddle_tfm.cli.durations import Duration
 from paddle_tfm.cli.tables import emit, table_options
 from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS
@@ -16,8 +15,7 @@ from paddle_tfm.tabular import Table, column
 from paddle_tfm.units import plural
 
 WHAT = ("recipes", "components", "plugins", "runs", "data")
-OPTIONS = {"all": "components", "follow": "runs", "every": "runs", "fetch": "data"}  # option → of what
-EVERY = Duration("500ms, 2s or 1m", least="100ms")
+OPTIONS = {"all": "components", "follow": "runs", "fetch": "data"}  # option → of what
 
 
 def _complete_what(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -55,13 +53,12 @@ def _complete_setting(context: click.Context, parameter: click.Parameter, incomp
 @click.option(
     "--follow", is_flag=True, help="Runs: until all are finished; Ctrl-C ends the following, and nothing else."
 )
-@click.option("--every", default="2s", show_default=True, type=EVERY, metavar="TIME", help="Between two looks at runs.")
 @click.option(
     "--fetch", is_flag=True, help="Fetch the files of a dataset now, for a machine that has no network later."
 )
 @table_options
 @plugin_option
-def command(what, name, settings, with_wrong, follow, every, fetch, form, plugins) -> None:
+def command(what, name, settings, with_wrong, follow, fetch, form, plugins) -> None:
     """List recipes, components (all, or those of one KIND), plugins, runs or datasets.
 
     `paddle-tfm show norm:rms` says all about one component.
@@ -108,7 +105,7 @@ def command(what, name, settings, with_wrong, follow, every, fetch, form, plugin
 
         if follow and form:
             raise UserError(f"--follow is for people, --{form} for programs, which look again; use one of them")
-        follow_runs(Path(name or "runs"), every) if follow else list_runs(name, form)
+        follow_runs(Path(name or "runs")) if follow else list_runs(name, form)
     else:
         from paddle_tfm.cli.ls_data import list_datasets, show_dataset
 

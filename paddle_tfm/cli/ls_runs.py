@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from paddle_tfm.sweep.standing import Standing
 
 DEFAULT = Path("runs")
+EVERY = 2.0  # seconds between two looks
 
 
 def list_runs(folder: str | None, form: str | None) -> None:
@@ -49,15 +50,15 @@ def list_runs(folder: str | None, form: str | None) -> None:
             _print_verdict(sweep, len(overview.sweeps) > 1)
 
 
-def follow_runs(folder: Path, every: float) -> None:
-    """Show what changes, looking again after `every` seconds, until all runs are finished; then their verdicts."""
+def follow_runs(folder: Path) -> None:
+    """Show what changes, looking again and again, until all runs are finished; then their verdicts."""
     from paddle_tfm.cli.progress import can_redraw
 
     reader = FolderReader(folder)
     overview = reader.look()
     _require_runs(overview)
     try:
-        overview = (_redraw if can_redraw(console()) else _lines)(reader, overview, every)
+        overview = (_redraw if can_redraw(console()) else _lines)(reader, overview)
     except KeyboardInterrupt:
         raise click.exceptions.Exit(130) from None
     for sweep in overview.sweeps:
@@ -70,7 +71,7 @@ def _require_runs(overview: Overview) -> None:
         raise UserError(f"{overview.folder}: no run is here; start one: paddle-tfm run quickstart")
 
 
-def _redraw(reader: FolderReader, overview: Overview, every: float) -> Overview:
+def _redraw(reader: FolderReader, overview: Overview) -> Overview:
     from rich.live import Live
 
     verdicts = Verdicts()
@@ -87,7 +88,7 @@ def _redraw(reader: FolderReader, overview: Overview, every: float) -> Overview:
             while not overview.is_finished:
                 shown = drawn()
                 live.update(shown, refresh=True)
-                time.sleep(every)
+                time.sleep(EVERY)
                 overview = reader.look()
     except KeyboardInterrupt:
         console().print(shown)
@@ -95,7 +96,7 @@ def _redraw(reader: FolderReader, overview: Overview, every: float) -> Overview:
     return overview
 
 
-def _lines(reader: FolderReader, overview: Overview, every: float) -> Overview:
+def _lines(reader: FolderReader, overview: Overview) -> Overview:
     states: dict[Path, str] = {}
     verdicts, said = Verdicts(), list[str]()
     while True:
@@ -110,7 +111,7 @@ def _lines(reader: FolderReader, overview: Overview, every: float) -> Overview:
         sys.stdout.flush()
         if overview.is_finished:
             return overview
-        time.sleep(every)
+        time.sleep(EVERY)
         overview = reader.look()
 
 

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from paddle_tfm.cli.common import create_registry, device_option, overrides_argument, plugin_option
 from paddle_tfm.cli.ranks import rank_options
-from paddle_tfm.cli.sweep_options import sweep_options
 from paddle_tfm.cli.tables import table_options
 from paddle_tfm.errors import UserError
 from paddle_tfm.units import visible
+
+SECONDS = {"h": 3600, "m": 60, "s": 1}
+
+
+class Duration(click.ParamType):
+    """A time in seconds, written 90s, 30m or 1h30m."""
+
+    name = "duration"
+
+    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
+        """The seconds that `value` says."""
+        if not re.fullmatch(r"(\d+(\.\d+)?[hms])+", str(value)):
+            raise UserError(f"--budget {value}: must be a duration, such as 30m, 2h, 90s or 1h30m")
+        return sum(float(count) * SECONDS[unit] for count, unit in re.findall(r"([\d.]+)([hms])", str(value)))
 
 
 class Recipes(click.Group):
@@ -75,7 +89,7 @@ def command() -> None:
       paddle-tfm run quickstart
       paddle-tfm run reverse model.norm=rms train.steps=500 --out runs/rms
       paddle-tfm run reverse model.norm=layer,rms,batch model.placement=pre,post --seeds 5
-      paddle-tfm run mine.yaml model.dropout=0,0.1,0.3 --baseline 0.1 --save dropout.yaml
+      paddle-tfm run mine.yaml model.dropout=0,0.1,0.3 --baseline 0.1
       paddle-tfm run reverse model.norm=layer,rms "seeds={at_most: 12, looks: [3, 5, 8, 12]}"
       paddle-tfm run mine.yaml --plugin my_norm.py --resume
       paddle-tfm run compare-norms --budget 30m
@@ -102,7 +116,30 @@ def recipe_command(name: str) -> click.Command:
 
     @click.command(name=name, cls=RecipeCommand)
     @overrides_argument
-    @sweep_options
+    @click.option(
+        "--seeds",
+        metavar="N|N,N,…",
+        help="How many (seeds 1 to N), or which; `seeds=[7]` is seed 7 alone. Default: what the recipe says.",
+    )
+    @click.option(
+        "--baseline",
+        metavar="VARIANT",
+        shell_complete=_complete_variant,
+        help="The variant that the others are compared with. Default: what the recipe says, or the first.",
+    )
+    @click.option(
+        "--budget",
+        type=Duration(),
+        metavar="30m|2h|90s",
+        help="Train within this time as many seeds of every variant as fit by 20 steps of each: all steps, the "
+        "same seeds for all, 2 to 12 of them, or at most --seeds. Where fewer fit, nothing is trained.",
+    )
+    @click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Say what the runs would cost (tokens, time, memory) by 20 steps of each variant; train and write "
+        "nothing. Only data that are missing are fetched.",
+    )
     @click.option("--out", type=click.Path(path_type=Path), help="Where runs go. Default: runs/<recipe>.")
     @click.option(
         "--resume", is_flag=True, help="Continue where an interrupted run stopped; finished runs are skipped."
@@ -150,6 +187,19 @@ def recipe_command(name: str) -> click.Command:
         train(Request(name, **options))
 
     return run
+
+
+def _complete_variant(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The variants of the recipe on the command line."""
+    from paddle_tfm.recipe import loading
+
+    # Behind an option without its value click leaves arguments unread.
+    overrides = context.params.get("overrides") or [text for text in context.args if "=" in text]
+    try:
+        recipe = loading.load(context.info_name or "", overrides)
+    except UserError:
+        return []
+    return [name for name in recipe.written_variants() if name.startswith(incomplete)]
 
 
 def _complete_executor(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import platform
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddle_tfm.cli.sweep_options import as_overrides, require_new
 from paddle_tfm.errors import UserError
 from paddle_tfm.runtime import physical_cores
+from paddle_tfm.units import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from paddle_tfm.recipe.expansion import Recipe
 
+MAX_SEEDS = 1_000
+MAX_SEED = 2**31 - 1
+SEEDS_FORM = "must be how many, such as 5, or a list of numbers below 2**31, such as 3,7,9"
 MOST_PER_CORE = 8  # processes of --nproc: one for each core is of use, some more are for trying it out
 
 
@@ -30,7 +35,6 @@ class Request:
     baseline: str | None = None
     budget: float | None = None
     dry_run: bool = False
-    save: Path | None = None
     out: Path | None = None
     resume: bool = False
     fast: bool = False
@@ -53,15 +57,12 @@ class Request:
         return (self.nproc or 1) * (self.nodes or 1)
 
     def require_sound(self) -> None:
-        """Raises UserError where options contradict each other, or the recipe cannot be saved."""
-        require_new(self.save)
+        """Raises UserError where options contradict each other."""
         option = "--dry-run" if self.dry_run else "--budget" if self.budget is not None else None
         if option and self.cell:
             raise UserError(f"{option} is about all runs of a recipe, and --cell about one: use one of the two")
         if option and self.executor:
             raise UserError(f"{option} measures this machine, and --executor trains elsewhere: use one of the two")
-        if self.dry_run and self.save:
-            raise UserError("--dry-run writes nothing; leave out --save (`paddle-tfm show` prints the recipe)")
         if self.executor and self.cell:
             raise UserError("--cell trains one run, here; --executor distributes all of them: use one of the two")
         if self.of_sweep and self.out is not None and not self.out.is_dir():
@@ -108,8 +109,10 @@ class Request:
 
     @property
     def settings(self) -> list[str]:
-        """Every a.b=value, those of --seeds and --baseline too."""
-        return [*self.overrides, *as_overrides(self.seeds, self.baseline)]
+        """Every a.b=value, those of --seeds and --baseline too. Raises UserError: the seeds are no numbers."""
+        seeds = [] if self.seeds is None else [f"seeds={_seeds(self.seeds)}"]
+        baseline = [] if self.baseline is None else [f"baseline={_as_yaml(self.baseline)}"]
+        return [*self.overrides, *seeds, *baseline]
 
     def recipe(self) -> Recipe:
         """Raises RecipeError, UserError: there is none, or something is wrong with it."""
@@ -126,3 +129,23 @@ class Request:
         options += [f"--{name}={value}" for name, value in values.items() if value]
         options += [f"--{name}" for name in ("strict", "fast") if getattr(self, name)]
         return shlex.join(["paddle-tfm", "run", self.name, *self.settings, *options, "--resume"])
+
+
+def _seeds(text: str) -> list[int]:
+    """Seeds 1 to N of a number; those of a list."""
+    if text.strip().isdecimal():
+        number = whole_number(text.strip(), 1, MAX_SEEDS)
+        if number is None:
+            raise UserError(f"--seeds {text}: must be 1 to {MAX_SEEDS:,} seeds")
+        return list(range(1, number + 1))
+    parts = text.strip().removeprefix("[").removesuffix("]").split(",")
+    seeds = [seed for part in parts if (seed := whole_number(part.strip(), 0, MAX_SEED)) is not None]
+    if len(seeds) < len(parts):
+        raise UserError(f"--seeds {text}: {SEEDS_FORM}")
+    return seeds
+
+
+def _as_yaml(variant: str) -> str:
+    """The name of a variant, as YAML that is read as text."""
+    bare = bool(re.fullmatch(r"[A-Za-z][\w.+-]*", variant)) and variant not in ("true", "false", "null")
+    return variant if bare else json.dumps(variant, ensure_ascii=False)

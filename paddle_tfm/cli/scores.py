@@ -152,7 +152,6 @@ class Request:
     checkpoint: str
     hypotheses: Path | None
     buckets: str | None
-    by: str | None
     file: str | None
     csv_file: str | None
     out: Path | None
@@ -164,8 +163,7 @@ class Request:
                 check_output(str(target), None, option)
         if self.out is not None and self.hypotheses:
             raise UserError("--out is where predictions go, but --hypotheses brings them: use one of them")
-        if self.edges is None and self.by:
-            raise UserError("--by says whose length makes the buckets: add --buckets")
+        edges(self.buckets)
         if self.hypotheses and self.search:
             raise UserError("--search chooses how the run decodes, but --hypotheses brings its texts: use one of them")
         if (self.batch or self.padding) and (self.hypotheses or self.engine != "paddle_tfm"):
@@ -174,8 +172,8 @@ class Request:
 
     def require_no_source(self, folder: Path) -> None:
         """Raises UserError where an option needs a source, which the model of the run in `folder` does not read."""
-        if self.search or self.by == "source" or self.engine == "ctranslate2":
-            option = "--search" if self.search else "--by source" if self.by == "source" else "--engine ctranslate2"
+        if self.search or self.engine == "ctranslate2":
+            option = "--search" if self.search else "--engine ctranslate2"
             raise UserError(f"{option} needs a model that reads a source, but {folder} is decoder-only; leave it out")
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -24,10 +23,8 @@ def table_options(command: Callable) -> Callable:
 
 
 def page_width() -> int | None:
-    """Cells of a line: of the terminal; in a pipe what COLUMNS says, and without it any number."""
-    if console().is_terminal:
-        return console().width
-    return int(os.environ["COLUMNS"]) if "COLUMNS" in os.environ else None
+    """Cells of a line of the terminal; in a pipe any number."""
+    return console().width if console().is_terminal else None
 
 
 def emit(tables: Table | list[Table], form: str | None = None, data: object = None) -> None:
@@ -72,7 +69,4 @@ def print_table(table: Table, rest: str = REST) -> None:
             text.append(part, style)
         console().print(text, soft_wrap=True)
     if table.dropped:
-        from paddle_tfm.tabular import wrapped
-
-        for sentence in wrapped(f"{', '.join(table.dropped)}: {rest}", page_width() or 10_000):
-            console().print(Text(sentence, style="dim"), soft_wrap=True)
+        console().print(Text(f"{', '.join(table.dropped)}: {rest}", style="dim"))

@@ -13,7 +13,6 @@ from paddle_tfm.cli import forecast
 from paddle_tfm.cli.common import Stop, console, create_registry, fetch_bars, note, notes, use_device, warn
 from paddle_tfm.cli.ranks import Team, team
 from paddle_tfm.cli.run_request import Request
-from paddle_tfm.cli.sweep_options import save
 from paddle_tfm.errors import OF_THE_MACHINE, CutShort, UserError
 
 if TYPE_CHECKING:
@@ -86,8 +85,6 @@ def _train_and_compare(
         from paddle_tfm.comparison.recipe_runs import undecided
 
         sweep.undecided = undecided(recipe, folder, lambda text: notes().print(text, markup=False))
-    if wanted.save is not None:
-        save(recipe, wanted.save)
     sweep.others = ours.meet()
     folders = _trained(wanted, sweep, cells)
     if not wanted.cell:

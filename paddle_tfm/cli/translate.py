@@ -62,7 +62,7 @@ ONE_CELL = str.maketrans("\n\r\t", "   ")
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Write the cross-attention of the best outputs: alignments.txt (source-target, from 0: 0-1 2-0), "
-    "source.pieces, target.pieces (with spaces between; ␣: a space within a piece), pictures.",
+    "source.pieces, target.pieces (with spaces between; ␣: a space within a piece), pictures of the first 20.",
 )
 @click.option(
     "--attention-layer",
@@ -70,15 +70,6 @@ ONE_CELL = str.maketrans("\n\r\t", "   ")
     type=click.IntRange(min=0),
     metavar="N",
     help="The decoder layer of that cross-attention; 0: the lowest. Default: the last.",
-)
-@click.option(
-    "--attention-pictures",
-    "pictures",
-    type=click.IntRange(min=0),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="How many lines get a picture, from the first on.",
 )
 @click.option(
     "--batch-tokens",
@@ -103,7 +94,7 @@ ONE_CELL = str.maketrans("\n\r\t", "   ")
 @plugin_option
 @device_option
 def command(
-    run, texts, source, target, nbest, scores, prefix, folder, layer, pictures, batch_tokens, length, search, seed,
+    run, texts, source, target, nbest, scores, prefix, folder, layer, batch_tokens, length, search, seed,
     engine, checkpoint, plugins, device,
 ) -> None:  # fmt: skip
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN; a
@@ -129,7 +120,8 @@ def command(
       paddle-tfm translate runs/tiny-gpt/4-layers/seed-1 "A man" --length 300
       paddle-tfm translate runs/tiny-gpt/4-layers/seed-1 "" --search "{name: sampling, temperature: 0.5, top_k: 20}"
     """
-    _refuse_alone(folder)
+    if layer is not None and folder is None:
+        raise UserError("--attention-layer says how --attention DIR draws; add that, or leave it out")
     lines = open_lines(texts, source)
     check_output(target, source)
     registry = create_registry(plugins)
@@ -142,7 +134,7 @@ def command(
     _refuse_of_the_other_kind(loaded)
     built = _search(registry, loaded, search, seed)
     undecodable: list[int] = []
-    alignments = _alignment_folder(folder, pictures)
+    alignments = _alignment_folder(folder)
     decode = open_engine(loaded, engine, built, checkpoint, scores, device, note)
     if loaded.is_decoder_only:
 
@@ -201,14 +193,6 @@ def _refuse_of_the_other_kind(run: Run) -> None:
     for name, option in OF_TRANSLATING.items():
         if run.is_decoder_only and name in passed:
             raise UserError(f"{option} is of runs that translate, but {run.folder} is decoder-only: leave it out")
-
-
-def _refuse_alone(folder: Path | None) -> None:
-    """Raises UserError where there is an option of --attention without it."""
-    context = click.get_current_context()
-    for name, option in (("layer", "--attention-layer"), ("pictures", "--attention-pictures")):
-        if folder is None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise UserError(f"{option} says how --attention DIR draws; add that, or leave it out")
 
 
 def _undecodable(name: str, numbers: list[int]) -> Iterator[str]:
@@ -282,12 +266,12 @@ def _row(number: int, output: Translation, nbest: int | None, scores: bool) -> s
     return "\t".join([*line, output.text.translate(ONE_CELL), *columns]) + "\n"
 
 
-def _alignment_folder(folder: Path | None, pictures: int):
+def _alignment_folder(folder: Path | None):
     if folder is None:
         return None
     from paddle_tfm.inference.alignment import AlignmentFolder
 
-    return AlignmentFolder(folder, pictures, warn)
+    return AlignmentFolder(folder, warn)
 
 
 @contextmanager

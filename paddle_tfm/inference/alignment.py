@@ -20,6 +20,7 @@ from paddle_tfm.inference.translate import Translation
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Example, Tap
 
+PICTURES = 20  # of the first sentences
 PIECE_INCHES = 0.28
 MAX_INCHES = 40.0  # the pieces of longer sentences get smaller
 LABEL_POINTS = 9.0
@@ -97,7 +98,7 @@ def _cross_attention(model: Transformer, batch: Batch, layer: int) -> np.ndarray
 class AlignmentFolder:
     """A folder of alignments, a line for each sentence: `alignments.txt` (source-target, from 0, as in Pharaoh: 0-1
     2-0), `source.pieces` and `target.pieces` with spaces between pieces (␣: white space within one), and `00001.png`, …
-    of the first `pictures` sentences that have pieces, numbered by line.
+    of the first `PICTURES` sentences that have pieces, numbered by line.
 
     Args:
         warn: called once, with a sentence, if no font shows a piece.
@@ -105,11 +106,11 @@ class AlignmentFolder:
         UserError: there are files in the folder.
     """
 
-    def __init__(self, folder: Path, pictures: int, warn: Callable[[str], None]):
+    def __init__(self, folder: Path, warn: Callable[[str], None]):
         if folder.exists() and any(folder.iterdir()):
             raise UserError(f"{folder}: there are files in it already; name a new folder for the alignments")
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.pictures, self.warn = folder, pictures, warn
+        self.folder, self.pictures, self.warn = folder, PICTURES, warn
         self.lines, self.warned = 0, False
 
     def add(self, alignments: Sequence[Alignment]) -> None:

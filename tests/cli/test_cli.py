@@ -27,7 +27,7 @@ from command_line import TINY, call
 from visualdl import LogReader
 
 import paddle_tfm
-from paddle_tfm.cli import VERBS, _interruptible, main
+from paddle_tfm.cli import VERBS, _interruptible
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import loading as recipe
 from paddle_tfm.recipe import yaml_lines
@@ -97,14 +97,14 @@ def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
         (["run", "reverse", "--device", "gpu:99"], "--device gpu:99: this Paddle "),
         (["evaluate", "nowhere"], "nowhere: no run is here; `paddle-tfm ls runs` shows where runs are"),
         (["translate", "nowhere", "1 2"], "nowhere: no run is here"),
-        (["compare", "nowhere"], "nowhere: no finished run is here"),
+        (["compare", "nowhere"], "nowhere: no such folder; `compare` takes the folders of finished runs"),
         (["board", "nowhere"], "nowhere: no curves are here; train first: paddle-tfm run quickstart"),
         (["cp", "reverse", "no/such/folder.yaml"], "no/such: no such folder"),
         (["cp", "revers", "x.yaml"], "unknown recipe 'revers'"),
         (["run", "reverse", *TINY, "--out", "a_file"], "a_file cannot be written: File exists"),
         (["ls", "tables"], "unknown list 'tables'. Known: components, data, plugins, recipes, runs"),
         (["ls", "norms"], "'norms' cannot be listed; did you mean `paddle-tfm ls components norm`?"),
-        (["ls", "recipes", "norm"], "`ls recipes` takes no kind, but 'norm' was passed; components have kinds"),
+        (["ls", "recipes", "norm"], "`ls recipes` lists all, but 'norm' was passed; components have kinds"),
         (["ls", "--colour"], "No such option"),
         (["completion", "tcsh"], "Invalid value for "),
         (["cp"], "Missing argument 'RECIPE'"),
@@ -355,17 +355,6 @@ def test_ctrl_c_within_an_import_is_no_failure_of_it(where):
     assert (done.returncode, done.stderr.split()) == (130, ["Interrupted."])
 
 
-def test_what_ends_too_early_within_an_import_is_no_ctrl_d(monkeypatch):
-    """A compiled file that a full disk cut, say: Python raises an EOFError, of which click makes its Abort."""
-
-    def cut(name):
-        raise EOFError("marshal data too short")
-
-    monkeypatch.setattr("paddle_tfm.cli.importlib.import_module", cut)
-    with pytest.raises(EOFError, match="marshal data too short"):
-        main(["ls"])
-
-
 def test_a_ctrl_c_that_was_handled_hides_no_later_error():
     with pytest.raises(UserError, match="something else"), _interruptible():
         with suppress(KeyboardInterrupt):
@@ -578,19 +567,12 @@ def test_cp_has_one_kind_of_line_ends_and_writes_what_a_link_leads_to(tmp_path):
     [
         (["latin.yaml", "copy.yaml"], "latin.yaml: not UTF-8 text (byte 9)"),
         (["huge.yaml", "copy.yaml"], "huge.yaml: has 5,000,000,000 bytes, but a recipe has at most 1,000,000"),
-        (["reverse", "/dev/full", "--force"], "/dev/full: a device or a pipe"),
-        (["reverse", "pipe.yaml", "--force"], "pipe.yaml: a device or a pipe"),
-        (["reverse", "link.yaml"], "link.yaml: is a link to nothing, outside, which is not made"),
-        (["reverse", "link.yaml", "--force"], "link.yaml: is a link to nothing, outside, which is not made"),
-        (["reverse", "copy.yaml", "--summary", "a\udcff"], "'a\\udcff': names and texts must be UTF-8"),
     ],
 )
 def test_what_cp_refuses(arguments, sentence, tmp_path):
     Path("latin.yaml").write_bytes(b"summary: \xe9\n")
-    Path("link.yaml").symlink_to("outside")
     with Path("huge.yaml").open("wb") as file:
         file.truncate(5_000_000_000)
-    os.mkfifo("pipe.yaml")
     done = call("cp", *arguments)
     assert done.status == 2 and done.err.startswith(f"Error: {sentence}")
     assert not Path("copy.yaml").exists()
@@ -663,13 +645,6 @@ def test_colours_are_for_terminals_and_can_be_switched_off():
         assert "quickstart" in switched_off
     assert ESCAPE not in terminal("rn", NO_COLOR="1")
     assert ESCAPE not in call("ls").out
-
-
-def test_a_reader_that_leaves_is_no_error():
-    for command in ("ls components", "show quickstart", "run --help"):
-        script = f"{shlex.join(COMMAND)} {command} | true; echo ${{PIPESTATUS[0]}}"
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
-        assert (done.stdout, done.stderr) == ("0\n", ""), command
 
 
 # -------------------------------------------------------------------------------------------------------------- board

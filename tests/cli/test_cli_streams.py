@@ -1,5 +1,5 @@
-"""Standard streams that are full, closed or of another encoding, a current directory that is gone, and environment
-variables that hold nonsense: a sentence."""
+"""A standard output that is full, that nobody reads or that is of another encoding, a current directory that is gone, and
+environment variables that hold nonsense: a sentence."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import sys
 import pytest
 
 PROGRAM = f"{sys.executable} -m paddle_tfm"
-FULL = "Error: standard output: No space left on device\n"
+FULL = "Error: No space left on device\n"
 
 
 def shell(command, folder, **variables):
@@ -29,11 +29,6 @@ def shell(command, folder, **variables):
         ("paddle-tfm ls > /dev/full", 2, FULL),
         ("PYTHONUNBUFFERED=1 paddle-tfm ls --csv > /dev/full", 2, FULL),
         ("paddle-tfm --help > /dev/full", 2, FULL),
-        ("paddle-tfm ls <&- >&-", 0, ""),
-        ("paddle-tfm ls <&- >&- 2>&-", 0, ""),
-        ("paddle-tfm nothing >&- 2>&-", 2, ""),
-        ("paddle-tfm nothing 2> /dev/full", 2, ""),
-        ("paddle-tfm check nope 2> /dev/full", 2, ""),
         ("paddle-tfm ls | true", 0, ""),
         ("paddle-tfm --help | true", 0, ""),
         ("paddle-tfm --version | true", 0, ""),
@@ -53,12 +48,6 @@ def test_an_encoding_without_a_character_has_a_question_mark_there(tmp_path):
     assert "name: ??" in out.decode("latin-1")
 
 
-@pytest.mark.parametrize("columns", ["0", "²", "9" * 5_000])
-def test_columns_that_are_no_number_are_none(columns, tmp_path):
-    narrow, free = (shell("paddle-tfm ls", tmp_path, **variables) for variables in ({"COLUMNS": columns}, {}))
-    assert narrow == free and free[0] == 0
-
-
 @pytest.mark.parametrize(
     ("variables", "command", "sentence"),
     [
@@ -68,12 +57,6 @@ def test_columns_that_are_no_number_are_none(columns, tmp_path):
             "Paddle does not start: ValueError: .*; set in the environment: .*PADDLE_TRAINER_ID$",
         ),
         ({"PADDLE_TFM_DATA": "~nobody-here/x"}, "ls data", "PADDLE_TFM_DATA=~nobody-here/x: Could not determine home"),
-        ({"_PADDLE_TFM_COMPLETE": "bash_complete"}, "", "COMP_WORDS and COMP_CWORD must be set"),
-        (
-            {"_PADDLE_TFM_COMPLETE": "zsh_complete", "COMP_WORDS": "paddle-tfm", "COMP_CWORD": "abc"},
-            "",
-            "COMP_WORDS and COMP_CWORD must be set",
-        ),
     ],
 )
 def test_a_variable_that_cannot_be_used_is_named(variables, command, sentence, tmp_path):

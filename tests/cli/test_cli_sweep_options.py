@@ -1,4 +1,4 @@
-"""A sweep asked for in one line: several values, --seeds, --baseline, --save."""
+"""A sweep asked for in one line: several values, --seeds, --baseline."""
 
 import json
 from pathlib import Path
@@ -16,26 +16,21 @@ def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_sweep_in_one_line_and_the_recipe_that_it_was(tmp_path):
+def test_a_sweep_in_one_line_and_the_recipe_that_it_is():
     line = ("run", "reverse", *TINY, "model.norm=layer,rms", "--seeds", "2", "--baseline", "rms", "--workers=1")
-    Path("mine.yaml.partial").write_text("somebody else's")
-    done = call(*line, "--out", "one", "--save", "mine.yaml", "--json")
+    done = call(*line, "--out", "one", "--json")
     assert done.status == 0, done.err
     compared = json.loads(done.out)
     assert compared["baseline"] == "rms"
     assert sorted((run["variant"], run["seed"]) for run in compared["runs"]) == [
         ("layer", 1), ("layer", 2), ("rms", 1), ("rms", 2),
     ]  # fmt: skip
-    assert (tmp_path / "mine.yaml").read_text("utf-8").startswith("# paddle-tfm run reverse ")
-    assert Path("mine.yaml.partial").read_text() == "somebody else's"
-
+    shown = call("show", "reverse", *TINY, "model.norm=layer,rms", "seeds=[1, 2]", "baseline=rms")
+    Path("mine.yaml").write_text(shown.out, "utf-8")
     for name in ("layer/seed-2", "rms/seed-1"):  # the same runs: nothing is left to train
         done = call("run", "mine.yaml", "--out", "one", "--resume", "--cell", name)
         assert (done.status, done.err) == (0, f"{name} is finished already\n")
     assert load("mine.yaml").data["baseline"] == "rms"
-
-    done = call(*line, "--out", "other", "--save", "mine.yaml")
-    assert done.status == 2 and "--save mine.yaml: is there already" in done.err and not (tmp_path / "other").exists()
 
 
 def test_check_and_show_read_the_same_line():
@@ -56,8 +51,6 @@ def test_check_and_show_read_the_same_line():
         (["--seeds", "3,,7"], "--seeds 3,,7: must be"),
         (["--seeds", "3,3"], "must be distinct, but are [3, 3]"),
         (["model.norm=layer,rms", "--baseline", "rsm"], "unknown variant 'rsm'; did you mean 'rms'? Known: layer, rms"),
-        (["--save", "mine.txt"], "--save mine.txt: a recipe's name ends in .yaml"),
-        (["--save", "none/mine.yaml"], "--save none/mine.yaml: there is no folder none"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence_before_anything_is_written(options, sentence, tmp_path):

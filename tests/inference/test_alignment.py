@@ -170,9 +170,10 @@ def test_short_source_pieces_are_not_turned(monkeypatch, pieces, upright):
     assert turns == {0.0 if upright else 90.0}
 
 
-def test_pieces_without_a_font_are_named_by_index_and_that_is_said_once(tmp_path):
+def test_pieces_without_a_font_are_named_by_index_and_that_is_said_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("paddle_tfm.inference.alignment.PICTURES", 3)
     warnings = []
-    folder = AlignmentFolder(tmp_path / "maps", 3, warnings.append)
+    folder = AlignmentFolder(tmp_path / "maps", warnings.append)
     strange = Alignment(("a", "\U000e1234b"), ("$x$", "^"), np.eye(2, dtype=np.float32))
     folder.add([strange, strange])
     folder.add([strange, strange])
@@ -185,8 +186,9 @@ def test_pieces_without_a_font_are_named_by_index_and_that_is_said_once(tmp_path
     draw(Alignment(("$\\frac$",), ("x",), strange.weights[:1, :1]), ["DejaVu Sans"], set())  # is no formula
 
 
-def test_files_have_a_line_for_each_sentence(tmp_path):
-    folder = AlignmentFolder(tmp_path / "maps", 0, str)
+def test_files_have_a_line_for_each_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("paddle_tfm.inference.alignment.PICTURES", 0)
+    folder = AlignmentFolder(tmp_path / "maps", str)
     empty = Alignment((), (), np.zeros((0, 0), np.float32))
     folder.add([Alignment(("a", " ", "b\n"), ("x", "y"), np.array([[0.1, 0.2, 0.6], [0.5, 0, 0]])), empty])
     folder.add([Alignment(("a",), ("x",), np.array([[0.3]]))])
@@ -197,4 +199,4 @@ def test_files_have_a_line_for_each_sentence(tmp_path):
         "target.pieces": "x y\n\nx\n",
     }
     with pytest.raises(UserError, match="there are files in it already; name a new folder"):
-        AlignmentFolder(tmp_path / "maps", 0, str)
+        AlignmentFolder(tmp_path / "maps", str)
