@@ -233,7 +233,6 @@ LEVELS = [
     {"protocols", "hookspecs", "processes"},
     {"plugins", "predictions", "single_row"},
     {"component_source"},
-    {"component_code"},
     {"components"},
     {"registry"},
     {"recipe"},
