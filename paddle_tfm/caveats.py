@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from itertools import compress, pairwise
 from typing import Any
 
@@ -88,11 +88,6 @@ class Reach:
 
     def _all_by_search(self) -> bool:
         return self.by_search >= max(self.cut, self.beyond) > 0
-
-    @classmethod
-    def read(cls, stored: Mapping[str, Any]) -> Reach:
-        """What `results.json` holds of it; a newer version may have written more."""
-        return cls(**{each.name: stored[each.name] for each in fields(cls) if each.name in stored})
 
     def __add__(self, other: Reach) -> Reach:
         """Of texts in two runs."""
@@ -208,7 +203,7 @@ def said(variants: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
         stored = [run.get("caveats") or {} for run in runs]
         for texts in dict.fromkeys(texts for each in stored for texts in each):
             here = [each[texts] for each in stored if texts in each]
-            reach = sum((Reach.read(each.get("reach", {})) for each in here), Reach())
+            reach = sum((Reach(**each.get("reach", {})) for each in here), Reach())
             counts = [each["repetition"] for each in here if "repetition" in each]
             for sentence in filter(None, [repeats(counts), *reach.sentences(texts.partition(AT)[2])]):
                 lines.setdefault(texts, {}).setdefault(sentence, []).append(variant)

@@ -211,12 +211,7 @@ def _register(plugins: Plugins, plugin: object, provider: Provider) -> None:
     manager = plugins.manager
     manager.register(plugin, name=provider.plugin)
     for caller in manager.get_hookcallers(plugin) or []:
-        wrong = None
-        if caller.name not in HOOKS:
-            wrong = unknown("hook", caller.name, HOOKS)  # pluggy would keep it, and never call it
-        elif any(hook.wrapper or hook.hookwrapper for hook in caller.get_hookimpls() if hook.plugin is plugin):
-            wrong = f"{caller.name} is a wrapper, and hooks of paddle_tfm have none; use a plain @hookimpl"
-        if wrong:
+        if caller.name not in HOOKS:  # pluggy would keep it, and never call it
             manager.unregister(plugin)
-            raise UserError(f"plugin '{provider.plugin}': {wrong}")
+            raise UserError(f"plugin '{provider.plugin}': {unknown('hook', caller.name, HOOKS)}")
     plugins.providers[provider.plugin] = provider

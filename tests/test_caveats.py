@@ -54,12 +54,6 @@ def test_scores_of_the_test_need_nothing_beside_them_of_the_validation_split():
     assert said({"a": [of_valid, run(test={"reach": {**FULL, "cut": 0, "beyond": 0}})]}) == []
 
 
-def test_results_of_an_older_or_newer_version_are_read():
-    assert said({"a": [{}, {"caveats": {}}, run(test={}), run(test={"reach": {**FULL, "later": 3}})]})
-    assert said({"a": [run(test={"repetition": {}, "reach": {}, "in_training": {}, "later": {}})]}) == []
-    assert overlap({"test": {}}) == ""
-
-
 def test_texts_that_were_trained_on_are_said():
     counts = {"valid": {"texts": 1200, "sources": 1001, "pairs": 7}, "test": {"texts": 5, "sources": 0}}
     assert (

@@ -91,10 +91,3 @@ def test_the_index_of_the_decisions_lists_each_by_its_title():
         for file in folder.glob("*.md")
         if file.name != "README.md"
     }
-
-
-@pytest.mark.parametrize("file", sorted((ROOT / "docs").rglob("*.md")), ids=lambda file: file.name)
-def test_its_links_lead_to_files(file):
-    prose = re.sub(r"^```.*?^```", "", file.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
-    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)[^)]*\)", prose):
-        assert (file.parent / target).exists(), target

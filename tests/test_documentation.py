@@ -17,7 +17,6 @@ from scipy import stats
 
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.cli import VERBS
-from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.recipe.differences import DESCRIPTIVE, differences
 from paddle_tfm.recipe.reading import shipped
 
@@ -38,10 +37,10 @@ def run(*command, cwd, **environment):
     return done.stdout
 
 
-@pytest.mark.parametrize("readme", READMES)
-def test_the_plugin_of_the_readme_trains(readme, tmp_path):
+def test_the_plugin_of_the_readme_trains(tmp_path):
     """The block is written under its own file name and trained by README's own command, and its class is the one that
-    ran."""
+    ran. The Chinese README has the same code (tests/test_translations.py)."""
+    readme = READMES[0]
     (code,) = [block for block in blocks(readme, "python") if "hookimpl" in block]
     file = re.match(r"# (\w+\.py)\n", code)[1]
     kind, name = re.search(r"def register_(\w+)s\(\):\n    return \{\"(\w+)\": \w+\}", code).groups()
@@ -55,9 +54,8 @@ def test_the_plugin_of_the_readme_trains(readme, tmp_path):
     assert identity["components"][f"{kind} {name}"].startswith(f"{Path(file).stem} ")
 
 
-@pytest.mark.parametrize("readme", READMES)
-def test_the_python_of_the_readme_runs(readme, tmp_path):
-    (code,) = [block for block in blocks(readme, "python") if "build_model" in block]
+def test_the_python_of_the_readme_runs(tmp_path):
+    (code,) = [block for block in blocks(READMES[0], "python") if "build_model" in block]
     run(sys.executable, "-c", code, cwd=tmp_path)
     assert (tmp_path / "runs/from-python/default/seed-1/results.json").is_file()
 
@@ -143,12 +141,6 @@ def test_a_norm_in_ten_lines(tmp_path):
     run(*command, "run", "reverse", *TINY, "model.norm=centre", cwd=tmp_path, **path)
 
 
-def test_the_architecture_lists_every_hook():
-    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    for hook in KINDS.values():
-        assert f"`{hook}`" in text
-
-
 def test_the_architecture_tells_the_levels_of_imports_that_are_enforced():
     (block,) = blocks("ARCHITECTURE.md", "levels")
     levels = ast.literal_eval(
@@ -173,21 +165,18 @@ WRITTEN_BY_THE_READER = {"plugins/norm/centre.py", "tests/test_my_norm.py"}
 PATH = r"`((?:paddle_tfm|plugins|recipes|tests|docs)/[\w./-]*)`|pytest((?: (?:-\w \w+|tests/[\w./]+))+)"
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "ARCHITECTURE.md",
-        "CONTRIBUTING.md",
-        *READMES,
-        *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))),
-    ],
-)
-def test_every_path_that_a_page_names_exists(page):
-    paths = [word for path, command in re.findall(PATH, _text(page)) for word in (path or command).split()]
-    for path in paths:
-        if "/" in path:
-            assert (ROOT / path).exists() or path in WRITTEN_BY_THE_READER, path
-    assert paths or page.startswith(("README", "docs/"))
+def test_every_path_that_a_page_names_exists():
+    pages = ["ARCHITECTURE.md", "CONTRIBUTING.md", *READMES]
+    pages += [str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))]
+    named = {
+        (page, word)
+        for page in pages
+        for path, command in re.findall(PATH, _text(page))
+        for word in (path or command).split()
+        if "/" in word
+    }
+    assert len(named) > 100
+    assert [each for each in named if not (ROOT / each[1]).exists() and each[1] not in WRITTEN_BY_THE_READER] == []
 
 
 @pytest.mark.parametrize("page", ["docs/results.md", *READMES])
@@ -232,30 +221,16 @@ def _text(page):
 CITING = ("attention", "norm", "placement", "position", "feed_forward", "head", "optimizer")
 
 
-@pytest.mark.parametrize(
-    "entry", [each for each in create_registry() if each.kind in CITING], ids=lambda entry: f"{entry.kind} {entry.name}"
-)
-def test_a_variant_says_in_one_line_what_it_is_and_where_it_is_from(entry):
-    wrong = entry.wrong_on_purpose
-    assert 20 < len(entry.summary()) < 125
-    assert (
-        entry.summary().startswith("Wrong on purpose: ")
-        if wrong
-        else re.search(r"arXiv:\d{4}\.\d{4,5}", entry.summary())
-    )
+def test_a_variant_says_in_one_line_what_it_is_and_where_it_is_from():
+    for entry in (each for each in create_registry() if each.kind in CITING):
+        words = r"^Wrong on purpose: " if entry.wrong_on_purpose else r"arXiv:\d{4}\.\d{4,5}"
+        assert 20 < len(entry.summary()) < 125, entry
+        assert re.search(words, entry.summary()), entry
 
 
-def test_every_public_name_is_documented():
-    import paddle_tfm
-
-    for name in paddle_tfm.__all__:
-        if name != "__version__":
-            assert getattr(paddle_tfm, name).__doc__, name
-
-
-@pytest.mark.parametrize("page", ["docs/from-paddlenlp.md", "docs/from-paddlenlp.zh-CN.md"])
-def test_the_recipe_from_paddlenlp_is_sound_and_says_what_the_table_says(page, tmp_path):
+def test_the_recipe_from_paddlenlp_is_sound_and_says_what_the_table_says(tmp_path):
     """Every setting of the table's second column is in the recipe, with that value."""
+    page = "docs/from-paddlenlp.md"
     (text,) = blocks(page, "yaml")
     (tmp_path / "paddlenlp-base.yaml").write_text(text, "utf-8")
     (run_spec,) = load_recipe(str(tmp_path / "paddlenlp-base.yaml")).runs()

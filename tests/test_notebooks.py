@@ -1,10 +1,9 @@
-"""The notebooks run as they are, and are the same in both languages but for their texts."""
+"""The notebooks run as they are; tests/test_translations.py compares their languages."""
 
 import importlib.util
 import json
 import os
 import pty
-import re
 import sys
 from pathlib import Path
 
@@ -14,27 +13,10 @@ NOTEBOOKS = Path(__file__).parent.parent / "docs/notebooks"
 ENGLISH = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb") if ".zh-CN" not in path.name)
 
 
-def cells(name):
-    return json.loads((NOTEBOOKS / name).read_text("utf-8"))["cells"]
-
-
-def source(cell):
-    return "".join(cell["source"])
-
-
-@pytest.mark.parametrize("name", ENGLISH)
-def test_both_languages_have_the_same_cells(name):
-    english, chinese = cells(name), cells(name.replace(".ipynb", ".zh-CN.ipynb"))
-    assert [cell["cell_type"] for cell in english] == [cell["cell_type"] for cell in chinese]
-    for one, other in zip(english, chinese, strict=True):
-        if one["cell_type"] == "code":
-            assert source(one) == source(other)
-            assert one["outputs"] == [] and one["execution_count"] is None, "saved without outputs, which age"
-        else:
-            assert re.findall(r"^#+", source(one), re.MULTILINE) == re.findall(r"^#+", source(other), re.MULTILINE)
-            assert re.findall(r"`[^`]+`", source(one)) == re.findall(r"`[^`]+`", source(other))
-            assert not re.search("[\u4e00-\u9fff]", source(one).replace("年3月5日星期二", ""))
-            assert re.search("[\u4e00-\u9fff]", source(other))
+def test_they_are_saved_without_outputs_which_age():
+    cells = [cell for file in NOTEBOOKS.glob("*.ipynb") for cell in json.loads(file.read_text("utf-8"))["cells"]]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert code and all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
 
 
 @pytest.mark.pages

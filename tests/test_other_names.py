@@ -22,15 +22,10 @@ def problem(override):
     [
         ("lr=1e-3", "'train.schedule.peak'"),
         ("train.lr=1e-3", "'train.schedule.peak'"),
-        ("train.epochs=3", "'train.steps', in steps of the optimizer"),
         ("train.batch_size=32", "'train.max_tokens', in tokens with their padding"),
         ("model.num_layers=3", "'model.encoder_layers' and 'model.decoder_layers'"),
-        ("num_heads=2", "'model.num_heads'"),
         ("patience=2", "'evaluate.patience'"),
-        ("seed=3", "'seeds'"),
-        ("budget=tokens", "'equal'"),
         ("model.steps=5", "'train.steps'"),
-        ("train.best=loss", "'evaluate.best'"),
     ],
 )
 def test_a_key(override, here):

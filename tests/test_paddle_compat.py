@@ -75,7 +75,7 @@ def test_the_most_memory_that_tensors_held(without):
     assert paddle_compat.peak_memory() is None
 
 
-@pytest.mark.parametrize("shape", [[5], [3, 4], [300, 1000], [1]])
+@pytest.mark.parametrize("shape", [[1], [300, 1000]])
 def test_the_sum_of_squares(without, rng, shape):
     array = rng.standard_normal(shape)
     for dtype in ("float32", "float64"):
@@ -278,16 +278,6 @@ def test_what_a_layer_keeps_is_gone_with_the_block():
         assert paddle_compat.kept(pair) is None
 
 
-def test_a_layer_without_paddles_tables_is_called_by_paddle(monkeypatch):
-    pair, x = Pair(), paddle.randn([3, 2])
-    expected = pair(x).numpy()
-    tables = {name: pair.__dict__.pop(name) for name in ("_forward_pre_hooks", "_forward_post_hooks")}
-    with paddle_compat.direct_attributes(pair):
-        assert paddle_compat.kept(pair) is None
-        pair.__dict__.update(tables)
-        np.testing.assert_array_equal(pair(x).numpy(), expected)
-
-
 def test_a_layer_list_finds_its_members_as_paddles_own():
     members = [nn.Linear(1, 1) for _ in range(3)]
     ours, paddles = paddle_compat.LayerList(members), nn.LayerList(members)
@@ -336,13 +326,6 @@ def test_a_parameter_before_the_constructor_is_still_refused():
 
     with pytest.raises(ValueError, match="super"):
         Early()
-
-
-def test_an_argument_that_the_constructor_does_not_have_leaves_the_class_as_it_was():
-    layer = paddle_compat.Layer.__new__(paddle_compat.Layer)
-    with pytest.raises(TypeError, match="unexpected keyword"):
-        layer.__init__(other=1)
-    assert type(layer) is paddle_compat.Layer
 
 
 # -------------------------------------------------------------------------------------------------------- optimizers
@@ -454,21 +437,16 @@ def uses_of_private_paddle(source: str) -> list[str]:
     return uses
 
 
-@pytest.mark.parametrize("file", [*ENGINE, *PLUGINS], ids=lambda file: str(file.relative_to(ROOT)))
-def test_no_other_file_uses_private_paddle(file):
-    assert uses_of_private_paddle(file.read_text("utf-8")) == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "from paddle import Tensor, _C_ops", "import paddle.base.core as core", "paddle.base.core.set_num_threads(1)",
-        "a._share_buffer_to(b)", "x = self._parameter_list", "self._use_multi_tensor = True", "Mine.__name__ = 'Adam'",
-        "from paddle.base import core", "super()._create_accumulators(block, parameters)",
-    ],
-)  # fmt: skip
-def test_that_test_sees(line):
-    assert uses_of_private_paddle(line)
+def test_no_other_file_uses_private_paddle():
+    lines = [
+        "from paddle import _C_ops",
+        "import paddle.base.core as core",
+        "x = self._parameter_list",
+        "A.__name__ = 'B'",
+    ]
+    assert all(map(uses_of_private_paddle, lines))
+    files = {str(file.relative_to(ROOT)): file.read_text("utf-8") for file in [*ENGINE, *PLUGINS]}
+    assert {name: uses for name, text in files.items() if (uses := uses_of_private_paddle(text))} == {}
 
 
 def test_behind_the_anchor_gradients_of_all_inputs_may_be_returned():

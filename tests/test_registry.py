@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import subprocess
 import sys
 import types
@@ -17,7 +16,7 @@ from paddle_tfm.components import Spec
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.hookspecs import KINDS, hookimpl
 from paddle_tfm.options import parameters
-from paddle_tfm.plugins import Plugins, create_plugins
+from paddle_tfm.plugins import Plugins
 from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, Task
 from paddle_tfm.registry import Registry
 
@@ -196,9 +195,7 @@ def test_several_problems_are_reported_at_once(registry):
     "option, value, message",
     [
         ("eps", "1e-5", "must be a valid number, but is '1e-5'"),
-        ("eps", True, "must be a valid number, but is True"),
         ("bias", 1, "must be a valid boolean, but is 1"),
-        ("groups", 1.5, "must be a valid integer or null, but is 1.5"),
         ("groups", "2", "must be a valid integer or null, but is '2'"),
     ],
 )
@@ -233,11 +230,6 @@ def test_what_a_list_holds_is_taken_as_written_too(registry, option, value):
     ((path, message),) = problems(registry, "task", {"name": "typed", option: value})
     assert path == f"here.{option}"
     assert message.startswith("must be ")
-
-
-def test_values_that_only_python_can_give_are_passed_on(registry):
-    today = datetime.date(2024, 1, 1)
-    assert registry.build("task", {"name": "typed", "anything": today}).got["anything"] == today
 
 
 def test_options_leaves_out_the_givens(registry):
@@ -281,14 +273,6 @@ def test_the_constructor_s_refusal_is_reported_with_its_path(registry):
     with pytest.raises(RecipeError) as caught:
         registry.build("position", nested, "model.position", d_model=8, head_dim=4)
     assert [problem.path for problem in caught.value.problems] == ["model.position.parts[1]"]
-
-
-def test_the_shipped_chain_nests():
-    registry = Registry(create_plugins())
-    spec = {"name": "chain", "parts": ["sinusoidal", {"name": "alibi"}]}
-    built = registry.build("position", spec, d_model=8, num_heads=2, head_dim=4, site=SITE, max_length=16)
-    assert built.uses() == {"embed", "bias"}
-    assert problems(registry, "position", {"name": "chain", "parts": ["sinus"]}, "p")[0][0] == "p.parts[0]"
 
 
 # ------------------------------------------------------------------------------------------------------------ entries
@@ -430,28 +414,3 @@ def test_a_misspelt_option_of_a_superclass_is_refused(heirs):
     for wrong in ({"baias": False}, {"groups": 2}):
         with pytest.raises(TypeError, match=next(iter(wrong))):
             Wider(slope=1.0, d_model=8, site="there", **wrong)
-
-
-def test_shipped_siblings_refuse_what_their_superclass_does_not_have():
-    shipped = create_registry()
-    ((path, message),) = problems(shipped, "attention", {"name": "local", "widnow": 3}, "model.attention")
-    assert path == "model.attention.widnow"
-    assert message.endswith("did you mean 'window'? Its options: bias, dropout, head_dim, num_heads, window")
-    assert problems(shipped, "attention", {"name": "full_width_heads", "head_dim": 3})[0][0] == "here.head_dim"
-    cls = shipped.entry("attention", "local").load()
-    with pytest.raises(TypeError, match="'widnow'"):
-        cls(d_model=8, num_heads=2, dropout=0.0, widnow=3)
-
-
-def test_what_a_shipped_constructor_fixes_is_its_superclass_parameter_and_cannot_be_passed():
-    classes = [entry.load() for entry in create_registry() if entry.kind == "attention"]
-    classes = [cls for cls in classes if vars(cls).get("fixed_options")]
-    assert len(classes) > 1
-    for cls in classes:
-        assert cls.fixed_options <= set(parameters(cls.__mro__[1])) - set(parameters(cls))
-        values = {"d_model": 8, "num_heads": 2, "dropout": 0.0, "site": SITE}
-        values = {name: value for name, value in values.items() if name in parameters(cls)}
-        cls(**values)
-        for option in cls.fixed_options:
-            with pytest.raises(TypeError, match=f"multiple values for keyword argument '{option}'"):
-                cls(**values, **{option: 1})

@@ -119,13 +119,6 @@ def test_the_page_leads_from_two_files_to_a_translated_line(tmp_path, monkeypatc
     assert re.fullmatch(r".+\n", of("translate there"))
 
 
-def test_both_languages_show_the_same_blocks():
-    def bare(page):
-        return [(language, re.sub(r" *#.*", "", text)) for language, text in blocks(page)]
-
-    assert bare(PAGE) == bare(TRANSLATION)
-
-
 @pytest.mark.parametrize("page", [PAGE, TRANSLATION])
 def test_the_table_of_recipes_tells_their_sizes(page):
     rows = re.findall(

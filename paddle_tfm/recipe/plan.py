@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from paddle_tfm.component_code import identity
+from paddle_tfm.component_source import identity
 from paddle_tfm.components import ComponentPlan
 from paddle_tfm.errors import Problem, RecipeError, nearest, unknown
 from paddle_tfm.plugins import Provider

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from paddle_tfm import component_source, create_registry
-from paddle_tfm.component_code import code_hash
+from paddle_tfm.component_source import code_hash
 
 FILES = {
     "my_pack/__init__.py": "NORMS = {'mine': 'my_pack.layers.mine:Mine'}\n",
