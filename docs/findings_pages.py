@@ -82,7 +82,7 @@ class Page:
         """What is claimed, where it is from, what was measured, and the verdict."""
         from paddle_tfm.comparison.claims.judge import Judgement
         from paddle_tfm.comparison.claims.words import claimed, measured
-        from paddle_tfm.recipe.claims import ClaimSettings
+        from paddle_tfm.recipe.sections.claims import ClaimSettings
 
         claim = ClaimSettings.model_validate(stored["claim"])
         judgement = Judgement(stored["name"], claim, **{key: stored[key] for key in NUMBERS})

@@ -4,7 +4,7 @@ import pytest
 from recipe_text import load_text
 
 from paddle_tfm.errors import RecipeError
-from paddle_tfm.recipe.equal import of
+from paddle_tfm.recipe.sections.equal import of
 
 HEAD = "base: base.yaml\nname: mine\nsummary: mine\nvariants: {a: {}, b: {model.feed_forward: swiglu}}\n"
 

@@ -5,10 +5,10 @@ from recipe_text import load_text, problems_of
 
 from paddle_tfm import units
 from paddle_tfm.recipe.differences import with_defaults
-from paddle_tfm.recipe.further_tests import FurtherTest, changed_task, texts_key
 from paddle_tfm.recipe.loading import load
 from paddle_tfm.recipe.plan import plan_run
-from paddle_tfm.recipe.trials import planned
+from paddle_tfm.recipe.sections.further_tests import FurtherTest, changed_task, texts_key
+from paddle_tfm.recipe.sections.trials import planned
 from paddle_tfm.sweep.check import check
 
 START = "base: reverse.yaml\nvariants: {a: {}, b: {model.norm: rms}}\n"

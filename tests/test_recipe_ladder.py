@@ -47,7 +47,7 @@ def test_what_a_size_sets_cannot_be_set_for_all(tmp_path):
         load_text(tmp_path, HEAD + SIZES, ["train.steps=7"]).runs()
     runs = load_text(tmp_path, HEAD + SIZES, ["ladder.sizes.m.train.steps=7"]).runs()
     assert {run.data["train"]["steps"] for run in runs if run.data["size"] == "m"} == {7}
-    from paddle_tfm.recipe import fast
+    from paddle_tfm.recipe.sections import fast
 
     (problem,) = fast.problems(load_text(tmp_path, HEAD + SIZES + "fast: {train.steps: 5}\n"))
     assert (

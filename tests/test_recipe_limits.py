@@ -33,8 +33,8 @@ def _paths_alike(levels):
             _aliases_of_aliases(12),
             "f: not a recipe: has more than 100,000 values, an alias counted as what it stands for",
         ),
-        ("a: " + "[" * 51 + "]" * 51, "f line 1: not valid YAML: nested more than 50 deep"),
-        ("a: 1\nb: " + "{c: " * 51 + "1" + "}" * 51, "f line 2: not valid YAML: nested more than 50 deep"),
+        ("a: " + "[" * 51 + "]" * 51, "f line 1: nested more than 50 deep"),
+        ("a: 1\nb: " + "{c: " * 51 + "1" + "}" * 51, "f line 2: nested more than 50 deep"),
         (
             "a: &a0 [1]\n" + "".join(f"b{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 60)),
             "f line 1: nested more than 50 deep",

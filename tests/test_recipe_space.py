@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from paddle_tfm.recipe.space import Axis, points, size
+from paddle_tfm.recipe.sections.space import Axis, points, size
 
 PEAK = Axis.parse("peak", {"log": [3e-4, 1e-2]})
 WARMUP = Axis.parse("warmup", [0, 200, 1000])

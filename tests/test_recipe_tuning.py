@@ -6,7 +6,7 @@ from recipe_text import load_text
 from paddle_tfm import create_registry
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.recipe import loading
-from paddle_tfm.recipe.trials import planned
+from paddle_tfm.recipe.sections.trials import planned
 from paddle_tfm.sweep.check import check
 
 HEAD = """\

@@ -130,7 +130,7 @@ def _check_recipe(recipe: str, overrides, registry, step: bool) -> None:
     from rich.markup import escape
 
     from paddle_tfm.recipe import loading as recipes
-    from paddle_tfm.recipe.equal import of
+    from paddle_tfm.recipe.sections.equal import of
     from paddle_tfm.sweep.check import check, check_texts, remarks
     from paddle_tfm.units import plural
 

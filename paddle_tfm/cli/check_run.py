@@ -15,7 +15,7 @@ from paddle_tfm.cli.doctor import Report
 from paddle_tfm.cli.tables import print_table
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import folders_with, json_text
-from paddle_tfm.recipe.tuning import is_beside
+from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.tabular import Column, Table
 
 if TYPE_CHECKING:

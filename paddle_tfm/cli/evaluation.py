@@ -21,8 +21,8 @@ from paddle_tfm.export.engine import open_engine
 from paddle_tfm.predictions import predictions_file, squeezed
 from paddle_tfm.protocols import Example, Prediction
 from paddle_tfm.recipe import yaml_lines
-from paddle_tfm.recipe.further_tests import unknown_test
 from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.recipe.sections.further_tests import unknown_test
 from paddle_tfm.recipe.validation import validate
 from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all

@@ -24,7 +24,7 @@ MOST_SEEDS = 12  # that --budget chooses by itself: beyond, an interval hardly n
 def probed(recipe: Recipe, registry: Registry, at_once: int) -> tuple[Recipe, list[Probe]]:
     """What a run of each variant costs, after everything that is wrong with the recipe was said; and the recipe, with
     what was solved for its variants (`equal`)."""
-    from paddle_tfm.recipe.equal import of
+    from paddle_tfm.recipe.sections.equal import of
     from paddle_tfm.sweep.check import check
     from paddle_tfm.sweep.equal import equalized
     from paddle_tfm.sweep.probe import STEPS, probes

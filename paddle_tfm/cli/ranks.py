@@ -142,7 +142,7 @@ def _team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]
 
 def _require_no_shards(recipe: Recipe) -> None:
     """Raises UserError: a run's settings say into how many shards its batches are divided."""
-    from paddle_tfm.recipe.trials import planned
+    from paddle_tfm.recipe.sections.trials import planned
     from paddle_tfm.train.members import shards_with_ranks
 
     for run in planned(recipe):

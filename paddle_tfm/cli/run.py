@@ -209,8 +209,8 @@ def _complete_executor(context: click.Context, parameter: click.Parameter, incom
 def _describe(name: str) -> str:
     """What the recipe compares and how long it takes."""
     from paddle_tfm.recipe import loading as recipes
-    from paddle_tfm.recipe.ladder import sizes_of
-    from paddle_tfm.recipe.seeds import all_seeds
+    from paddle_tfm.recipe.sections.ladder import sizes_of
+    from paddle_tfm.recipe.sections.seeds import all_seeds
 
     try:
         recipe = recipes.load(name)

@@ -32,7 +32,7 @@ def train(wanted: Request) -> None:
         UserError: something is wrong with the recipe, its data, the folder or the options.
     """
     from paddle_tfm import runtime
-    from paddle_tfm.recipe.trials import planned
+    from paddle_tfm.recipe.sections.trials import planned
 
     started = time.monotonic()
     wanted.require_sound()
@@ -128,7 +128,7 @@ def _within_budget(
 
 def _count(wanted: Request, recipe: Recipe) -> int:
     """How many runs there will be, at most; of trials, as long as their space is not widened."""
-    from paddle_tfm.recipe.trials import planned
+    from paddle_tfm.recipe.sections.trials import planned
 
     return 1 if wanted.cell else max(1, len(planned(recipe)))
 

@@ -14,7 +14,7 @@ from paddle_tfm.comparison.runs.sizes import by_size, flops_of, size_of, written
 from paddle_tfm.comparison.statistics import CONFIDENCE, SIGNIFICANCE, HeldOut, Slope, held_out, slope
 from paddle_tfm.comparison.statistics.ladder import FARTHEST
 from paddle_tfm.comparison.table import Comparison, compare
-from paddle_tfm.recipe.ladder import at
+from paddle_tfm.recipe.sections.ladder import at
 from paddle_tfm.units import plural
 
 

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from paddle_tfm.comparison.statistics import Listed, Looks, OpenEnded, Rule
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
-from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.recipe.sections.seeds import SeedPlan
 from paddle_tfm.train.about import COMMAND_FILE, read_question
 from paddle_tfm.train.forms import Form
 

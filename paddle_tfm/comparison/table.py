@@ -21,7 +21,7 @@ from paddle_tfm.comparison.runs.sizes import as_trained, at_largest
 from paddle_tfm.comparison.runs.trained_from import beyond_one
 from paddle_tfm.comparison.statistics import Verdict, decide, spread, worst_value
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.recipe.further_tests import why_not_measured
+from paddle_tfm.recipe.sections.further_tests import why_not_measured
 
 OTHER_PIECES = "not comparable between these runs: it is a number per piece, and their pieces differ"
 

@@ -15,8 +15,8 @@ import numpy as np
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import SPLITS, Example, Excerpt
-from paddle_tfm.recipe.further_tests import task_path
 from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.recipe.sections.further_tests import task_path
 from paddle_tfm.units import AT
 
 MAX_BYTES_IN_MEMORY = 64 << 20  # of a split; a larger one lies in a temporary file

@@ -2,8 +2,8 @@
 """The contracts between kinds of components, a page a kind. A variant is a subclass of one of these classes, and
 nothing else.
 
-Each page holds all that its author needs: formula, shapes, givens, invariances, expected failures, what is raised, an
-example.
+Each page holds all that its author needs: formula, shapes, givens, invariances, what is raised, an example; and
+`Component` what is alike in all of them.
 
 Legend of shapes: B batch · T target or own length · S source length · C d_model · H score heads · D head_dim (the
 attention says what it is; not always C / H) · V vocabulary.
@@ -57,102 +57,34 @@ if TYPE_CHECKING:
     from paddle_tfm.protocols.task import SPLITS, Example, Excerpt, Task
     from paddle_tfm.protocols.tokenizer import Tokenizer
 
-_PAGES: dict[str, tuple[str, ...]] = {
-    "attention": (
-        "Attention",
-        "KeyValue",
-    ),
-    "component": (
-        "Component",
-        "Refusal",
-    ),
-    "context": (
-        "Geometry",
-        "LayerSite",
-        "Memory",
-        "TokenInfo",
-    ),
-    "dataset": (
-        "Dataset",
-        "RemoteFile",
-    ),
-    "executor": (
-        "Cell",
-        "Executor",
-        "Outcome",
-        "Supervisor",
-    ),
+# page → the names that it defines. That of a kind has the kind's name, and its first is what components subclass.
+_KINDS: dict[str, tuple[str, ...]] = {
+    "attention": ("Attention", "KeyValue"),
+    "norm": ("Norm",),
+    "placement": ("Placement", "NormFactory", "Profile", "Sublayer"),
+    "position": ("PositionalEncoding",),
     "feed_forward": ("FeedForward",),
     "head": ("Head",),
-    "initializer": (
-        "Initializer",
-        "ParameterSite",
-    ),
-    "marks": (
-        "is_decayed",
-        "keep_initial",
-        "maps",
-        "maps_as",
-        "no_decay",
-    ),
-    "mask": (
-        "MASKED_SCORE",
-        "Mask",
-    ),
-    "metric": (
-        "Likelihood",
-        "Metric",
-        "Prediction",
-    ),
-    "norm": ("Norm",),
-    "optimizer": ("Optimizer",),
-    "placement": (
-        "NormFactory",
-        "Placement",
-        "Profile",
-        "Sublayer",
-    ),
-    "position": ("PositionalEncoding",),
-    "schedule": ("Schedule",),
-    "search": (
-        "Constraints",
-        "Decoding",
-        "Hypothesis",
-        "Search",
-    ),
-    "section": (
-        "Facts",
-        "Section",
-    ),
-    "tap": ("Tap",),
-    "task": (
-        "Example",
-        "Excerpt",
-        "SPLITS",
-        "Task",
-    ),
+    "initializer": ("Initializer", "ParameterSite"),
+    "task": ("Task", "Example", "Excerpt", "SPLITS"),
+    "dataset": ("Dataset", "RemoteFile"),
     "tokenizer": ("Tokenizer",),
+    "metric": ("Metric", "Likelihood", "Prediction"),
+    "search": ("Search", "Constraints", "Decoding", "Hypothesis"),
+    "schedule": ("Schedule",),
+    "optimizer": ("Optimizer",),
+    "executor": ("Executor", "Cell", "Outcome", "Supervisor"),
+    "section": ("Section", "Facts"),
 }
-# kind → the class that its components subclass
-BASES: dict[str, str] = {
-    "attention": "Attention",
-    "norm": "Norm",
-    "placement": "Placement",
-    "position": "PositionalEncoding",
-    "feed_forward": "FeedForward",
-    "head": "Head",
-    "initializer": "Initializer",
-    "task": "Task",
-    "dataset": "Dataset",
-    "tokenizer": "Tokenizer",
-    "metric": "Metric",
-    "search": "Search",
-    "schedule": "Schedule",
-    "optimizer": "Optimizer",
-    "executor": "Executor",
-    "section": "Section",
+_SHARED: dict[str, tuple[str, ...]] = {
+    "component": ("Component", "Refusal"),
+    "context": ("Geometry", "LayerSite", "Memory", "TokenInfo"),
+    "marks": ("is_decayed", "keep_initial", "maps", "maps_as", "no_decay"),
+    "mask": ("MASKED_SCORE", "Mask"),
+    "tap": ("Tap",),
 }
-_PAGE_OF = {name: page for page, names in _PAGES.items() for name in names}
+BASES = {kind: names[0] for kind, names in _KINDS.items()}
+_PAGE_OF = {name: page for page, names in (_KINDS | _SHARED).items() for name in names}
 __all__ = sorted([*_PAGE_OF, "BASES", "base_class"])
 
 

@@ -15,7 +15,12 @@ class Refusal:
 
 
 class Component:
-    """What all kinds have in common."""
+    """What all kinds have in common; the page of a kind says what it adds.
+
+    Givens: none, so that every parameter of the constructor is an option of the recipe.
+    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
+    Raises: ValueError in the constructor, where an option is out of range.
+    """
 
     kind: ClassVar[str]
     givens: ClassVar[frozenset[str]] = frozenset()

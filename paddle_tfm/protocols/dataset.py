@@ -30,8 +30,6 @@ class Dataset(Component):
     among them) and reads them (`read`). Fetching, checking and the place on disk are the engine's (`data.cache`).
     `folder` is the name of its folder there. `languages` are those of source and target, where texts are in languages.
 
-    Givens: none; the options are the constructor's keyword parameters.
-
     Invariances: the same files give the same examples, in the same order.
     Expected failures: none are known; a corpus is tested on lines of its own.
     Raises: ValueError in the constructor, where an option is unknown; UserError in `read`, with file and line.

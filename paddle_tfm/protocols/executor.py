@@ -60,10 +60,7 @@ class Supervisor:
 class Executor(Component):
     """Who trains the runs of a sweep, and where. It changes no number, so no recipe names it: `--executor` does.
 
-    Givens: none; the options are the constructor's keyword parameters.
     Invariances: each cell is trained once, with the numbers of every other executor.
-    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
-    Raises: ValueError in the constructor, where an option is out of range.
 
     Example::
 

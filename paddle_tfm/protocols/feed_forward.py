@@ -24,7 +24,6 @@ class FeedForward(Component, Layer):
     Invariances: a token's output depends on that token alone; padding changes no other.
     Expected failures: `expected_failures` names checks, each with a reason; of `trains` also the parameters
         that it excuses: "trains *experts*".
-    Raises: ValueError in the constructor, where an option is out of range.
 
     Example::
 

@@ -23,7 +23,6 @@ class Head(Component, Layer):
             model with one table; otherwise None.
 
     Invariances: exp(log_probs) sums to 1, and loss = −log_probs[target] without smoothing.
-    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
     Raises: ValueError in the constructor, where an option is out of range or the model lacks what the head needs.
 
     Example::

@@ -32,8 +32,6 @@ class Initializer(Component):
         d_model: C.
 
     Invariances: a parameter's values depend on the seed and on its path in the model, not on other parameters.
-    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
-    Raises: ValueError in the constructor, where an option is out of range.
 
     Example::
 

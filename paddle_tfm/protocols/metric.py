@@ -39,9 +39,7 @@ class Metric(Component):
     """A number about predictions. Write `statistics` and `value` where it is a function of sums over predictions, on
     which resampling a test set works. Otherwise write `compute`.
 
-    Givens: none; the options are the constructor's keyword parameters.
     Invariances: the order of predictions does not matter; nothing is better than the reference, longer output neither.
-    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
     Raises: ValueError in the constructor, where an option is out of range, and where there is nothing to measure.
 
     Example::

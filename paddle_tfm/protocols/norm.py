@@ -23,8 +23,6 @@ class Norm(Component, Layer):
         d_model: the width C of what is normalized. site: where it stands. max_length: the longest text.
 
     Invariances: those in `invariances` below are checked; besides, padding changes no other token.
-    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
-    Raises: ValueError in the constructor, where an option is out of range.
 
     Example::
 

@@ -22,7 +22,6 @@ class Optimizer(Component):
         of updates and its own factor of the rate, and weight decay spares what `is_decayed` does not name; the state
         survives a checkpoint to the bit.
     Expected failures: `expected_failures` names checks such as "inertia", each with a reason.
-    Raises: ValueError in the constructor, where an option is out of range.
 
     Example::
 

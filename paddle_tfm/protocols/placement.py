@@ -39,7 +39,6 @@ class Placement(Component, Layer):
 
     Invariances: each sublayer is called exactly once a pass; padding and later tokens change no output.
     Expected failures: `expected_failures` names checks such as "output_normalized", each with a reason.
-    Raises: ValueError in the constructor, where an option is out of range.
 
     Example::
 

@@ -15,8 +15,6 @@ class Schedule(Component):
 
     Invariances: it keeps no state, so that a resumed run continues with the same rates, which are positive and without
         jumps.
-    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
-    Raises: ValueError in the constructor, where an option is out of range.
 
     Example::
 

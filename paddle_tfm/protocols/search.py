@@ -58,10 +58,7 @@ class Decoding:
 class Search(Component):
     """How tokens are chosen one after another, from log p(token | source, tokens before).
 
-    Givens: none; the options are the constructor's keyword parameters.
     Invariances: a sentence's output depends on no other sentence of the batch, and not on its row.
-    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
-    Raises: ValueError in the constructor, where an option is out of range.
 
     Example::
 

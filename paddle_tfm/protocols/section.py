@@ -38,7 +38,6 @@ class Section(Component):
 
     Givens: none; a section is made without arguments.
     Invariances: the same runs give the same section; what users wrote (names, texts) is shown as text.
-    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
     Raises: nothing where runs lack something: then `applies` says so. What it raises is reported, and it is left out.
 
     Example::

@@ -37,11 +37,8 @@ class Excerpt(Example):
 class Task(Component):
     """What is learned: pairs of texts (source, target) in the splits train, valid and test.
 
-    Givens: none; the options are the constructor's keyword parameters.
-
     Invariances: a split holds the same examples at every call, in the same order, whatever other options of the recipe
         are, and in every process; no source is in two splits.
-    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
     Raises: ValueError in the constructor, where an option is out of range; UserError where data cannot be read.
 
     Example::

@@ -14,11 +14,8 @@ from paddle_tfm.protocols.component import Component
 class Tokenizer(Component):
     """Splits a text into pieces, and joins pieces to a text.
 
-    Givens: none; the options are the constructor's keyword parameters.
-
     Invariances: detokenize(tokenize(text)) == normalize(text), where `normalize` says what is lost (runs of spaces);
         `save` and `load` change nothing.
-    Expected failures: `expected_failures` names checks that the variant, done right, does not pass, each with a reason.
     Raises: ValueError in the constructor, where an option is out of range; UserError where a text cannot be segmented.
 
     Example::

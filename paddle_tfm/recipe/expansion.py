@@ -1,23 +1,32 @@
-"""From a merged recipe to its runs: variants, or the product of a grid, under every seed."""
+"""From a merged recipe to its runs: variants, or the product of a grid, under every seed; and what of the recipe does
+not fit together: its variants, sizes and baseline, and what the command line set in vain."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paddle_tfm.errors import Problem, RecipeError, UserError
-from paddle_tfm.recipe import coherence, ladder, limits, tuning
-from paddle_tfm.recipe.claims import ClaimSettings
-from paddle_tfm.recipe.merging import leaves, origins_below, override
-from paddle_tfm.recipe.seeds import SeedPlan, all_seeds
-from paddle_tfm.recipe.settings import BESIDE, Settings
-from paddle_tfm.recipe.tuning import TuneSettings
-from paddle_tfm.recipe.validation import validate
-from paddle_tfm.recipe.yaml_lines import Origins
+from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
+from paddle_tfm.files import PARTIAL
+from paddle_tfm.recipe import limits
+from paddle_tfm.recipe.merging import is_replaced, leaves, origins_below, override
+from paddle_tfm.recipe.sections import claims, equal, ladder, tuning
+from paddle_tfm.recipe.sections.claims import ClaimSettings
+from paddle_tfm.recipe.sections.seeds import SeedPlan, all_seeds
+from paddle_tfm.recipe.sections.tuning import TuneSettings
+from paddle_tfm.recipe.settings import BESIDE, OF_THE_RECIPE, Settings
+from paddle_tfm.recipe.validation import locate, validate
+from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins
+
+# What a sweep writes beside the folders of its variants, and how names end of what passes.
+OF_A_SWEEP = {"command.json", "equal.json", "looks.json", tuning.RECORD, "comparison", "bootstrap.json"}
+OF_A_SWEEP |= {f"comparison.{ending}" for ending in ("json", "md", "html", "png")}
+PASSING = (PARTIAL, ".old")
 
 
 @dataclass
@@ -160,7 +169,7 @@ class Recipe:
             settings, of_the_variant = validate(data, origins)
             problems += of_the_variant
             runs += [RunSpec(self.name, name, seed, {**data, "seeds": [seed]}, origins, settings) for seed in seeds]
-        problems += [*of_the_recipe, *coherence.problems(self, runs, settings_of_all, sound_seeds)]
+        problems += [*of_the_recipe, *_incoherent(self, runs, settings_of_all, sound_seeds)]
         order = {seed: place for place, seed in enumerate(seeds)}
         return sorted(runs, key=lambda run: order[run.seed]), list(dict.fromkeys(problems))
 
@@ -184,3 +193,95 @@ def label(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "+".join(label(item) for item in value)
     return str(value).replace("/", "_")
+
+
+# --------------------------------------------------------------------------------------- what does not fit together
+
+
+def _incoherent(
+    recipe: Recipe, runs: Sequence[RunSpec], settings: Settings | None, sound_seeds: bool
+) -> Iterator[Problem]:
+    """What of the recipe does not fit together, where each key by itself is `validation`'s to check. `runs` have
+    settings where they are sound. `settings` are those of the whole recipe, and `sound_seeds` says whether its seeds
+    are right, where other parts may not be."""
+    labels = Counter(label for label, _ in recipe.grid()) if recipe.data.get("grid") else Counter()
+    for name, (overrides, _) in recipe.written_variants().items():
+        yield from _variant_problems(recipe, name, overrides, labels[name])
+    yield from _ladder_problems(recipe)
+    data = {run.variant: run.data for run in runs}
+    for each in equal.problems(recipe.written_variants(), recipe.data, data):
+        yield locate(each, recipe.origins)
+    yield from _baseline_problems(recipe)
+    yield from _seed_problems(recipe, sound_seeds)
+    if settings is not None:
+        yield from _tune_problems(recipe, settings, runs)
+        for each in claims.problems(settings.claims, data):
+            yield locate(each, recipe.origins)
+
+
+def _tune_problems(recipe: Recipe, settings: Settings, runs: Sequence[RunSpec]) -> list[Problem]:
+    """What is wrong with the space of tuning, beside the variants and what the command line set."""
+    if settings.tune is None:
+        return []
+    overrides = {name: overrides for name, (overrides, _) in recipe.variants().items()}
+    sound, seeds = {run.variant: run.data for run in runs if run.settings}, {run.seed for run in runs}
+    wrong = tuning.problems(settings.tune, overrides, sound, seeds, settings.evaluate.best)
+    return [locate(each, recipe.origins) for each in wrong]
+
+
+def _variant_problems(recipe: Recipe, name: str, overrides: Mapping, combinations: int) -> Iterator[Problem]:
+    """A name that is no folder's or that several combinations have, or a key that only the recipe has."""
+    section = next((key for key in ("grid", "variants") if recipe.data.get(key)), "variant")
+    path = f"variants.{name}" if section == "variants" else section
+    if not re.fullmatch(r"[^/\\.\x00-\x1f][^/\\\x00-\x1f]{0,99}", name):
+        sentence = (
+            f"{name!r} must be a folder's name: at most 100 characters, no slash, no control character, no dot "
+            "at its beginning"
+        )
+        yield locate(Problem(path, sentence), recipe.origins)
+    if name in OF_A_SWEEP or name.endswith(PASSING):
+        sentence = f"{name!r} is the name of what a sweep writes itself; call it otherwise"
+        yield locate(Problem(path, sentence), recipe.origins)
+    if combinations > 1:
+        sentence = f"two combinations are called '{name}'; write `variants`, each with a name of its own"
+        yield locate(Problem(path, sentence), recipe.origins)
+    yield from _override_problems(recipe, f"variant '{name}'", path, overrides)
+
+
+def _override_problems(recipe: Recipe, who: str, path: str, overrides: Mapping) -> Iterator[Problem]:
+    """Keys that only the recipe has, and what the command line set in vain: `who`, at `path`, sets it too."""
+    for key in overrides:
+        if key.split(".")[0] in OF_THE_RECIPE:
+            sentence = f"belongs to the recipe; a {who.split()[0]} cannot set it"
+            yield locate(Problem(f"{path}.{key}", sentence), recipe.origins)
+        for leaf in leaves(key, overrides[key]):
+            for overridden in (overridden for overridden in recipe.overridden if is_replaced(overridden, leaf)):
+                sentence = f"{who} sets {leaf} itself, so this would change nothing there"
+                another = f"several values, {key}=…,…, take the place of the grid's"
+                instead = another if path == "grid" else f"override {path}.{leaf}"
+                yield Problem(overridden, f"{sentence}; {instead}", COMMAND_LINE)
+
+
+def _ladder_problems(recipe: Recipe) -> Iterator[Problem]:
+    """What of the ladder does not fit to the rest, and to what the command line set."""
+    for problem in ladder.problems(recipe.written_variants(), recipe.data):
+        yield locate(problem, recipe.origins)
+    for size, settings in ladder.sizes_of(recipe.data).items():
+        yield from _override_problems(recipe, f"size '{size}'", f"ladder.sizes.{size}", settings)
+
+
+def _seed_problems(recipe: Recipe, sound_seeds: bool) -> list[Problem]:
+    """Seeds are added for variants that are compared, and claims know nothing of looks."""
+    sentence = ""
+    if sound_seeds and recipe.seed_plan() and len(recipe.written_variants()) == 1:
+        sentence = "are added until variants are told apart, but there is one variant; write `seeds: [1, 2, 3]`"
+    elif sound_seeds and recipe.seed_plan() and recipe.data.get("claims"):
+        sentence = "are added until variants are told apart; `claims` need a list that is set before, `[1, 2, 3]`"
+    return [locate(Problem("seeds", sentence), recipe.origins)] if sentence else []
+
+
+def _baseline_problems(recipe: Recipe) -> list[Problem]:
+    baseline, names = recipe.data.get("baseline"), recipe.written_variants()
+    if isinstance(baseline, str) and baseline not in names:
+        return [locate(Problem("baseline", unknown("variant", baseline, names)), recipe.origins)]
+    return []

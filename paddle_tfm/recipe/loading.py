@@ -11,9 +11,9 @@ from pathlib import Path
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import limits, yaml_lines
 from paddle_tfm.recipe.expansion import Recipe, RunSpec, label
-from paddle_tfm.recipe.fast import FAST, hastened
 from paddle_tfm.recipe.merging import is_replaced, leaves, origins_below, override
 from paddle_tfm.recipe.reading import find, is_file, read
+from paddle_tfm.recipe.sections.fast import FAST, hastened
 from paddle_tfm.recipe.settings import OF_THE_RECIPE
 
 BASELINE = "baseline"

@@ -8,28 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from paddle_tfm.options import LARGEST
-from paddle_tfm.recipe.claims import ClaimSettings
-from paddle_tfm.recipe.equal import parse
-from paddle_tfm.recipe.further_tests import FurtherTest, check_names
-from paddle_tfm.recipe.ladder import LadderSettings
-from paddle_tfm.recipe.seeds import SeedPlan, Seeds
+from paddle_tfm.recipe.sections import Section
+from paddle_tfm.recipe.sections.claims import ClaimSettings
+from paddle_tfm.recipe.sections.equal import parse
+from paddle_tfm.recipe.sections.further_tests import FurtherTest, check_names
+from paddle_tfm.recipe.sections.ladder import LadderSettings
+from paddle_tfm.recipe.sections.seeds import SeedPlan, Seeds
+from paddle_tfm.recipe.sections.tuning import TuneSettings
 from paddle_tfm.recipe.sites import PER_SITE, Component, PerSite, refuse_unused, shape
-from paddle_tfm.recipe.tuning import TuneSettings
 from paddle_tfm.validators import WIDEST
 
 # what stands beside the runs in a recipe, and determines no number of theirs
 BESIDE = ("smallest_effect", "fast", "claims", "ladder", "equal")
 # what a recipe says of all its runs together, and no variant of itself
 OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", "size", "tune", *BESIDE)
-
-
-class Section(BaseModel):
-    """A section of a recipe: each key is known, each value of its type as written."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class ModelSettings(Section):

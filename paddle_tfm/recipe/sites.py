@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from paddle_tfm.errors import unknown
-from paddle_tfm.recipe.further_tests import task_specs
+from paddle_tfm.recipe.sections.further_tests import task_specs
 
 Component = str | dict
 PerSite = str | dict

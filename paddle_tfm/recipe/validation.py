@@ -13,14 +13,15 @@ from pydantic import ValidationError
 from paddle_tfm.errors import Problem, nearest, unknown
 from paddle_tfm.other_names import name_here
 from paddle_tfm.recipe import limits
-from paddle_tfm.recipe.claims import ClaimSettings
-from paddle_tfm.recipe.ladder import EXAMPLE as LADDER
-from paddle_tfm.recipe.ladder import LadderSettings
-from paddle_tfm.recipe.seeds import EXAMPLE, LIST, PLAN, SeedPlan
-from paddle_tfm.recipe.settings import ModelSettings, Section, Settings, TrainSettings
+from paddle_tfm.recipe.sections import Section
+from paddle_tfm.recipe.sections.claims import ClaimSettings
+from paddle_tfm.recipe.sections.ladder import EXAMPLE as LADDER
+from paddle_tfm.recipe.sections.ladder import LadderSettings
+from paddle_tfm.recipe.sections.seeds import EXAMPLE, LIST, PLAN, SeedPlan
+from paddle_tfm.recipe.sections.tuning import EXAMPLE as TUNE
+from paddle_tfm.recipe.sections.tuning import TuneSettings
+from paddle_tfm.recipe.settings import ModelSettings, Settings, TrainSettings
 from paddle_tfm.recipe.sites import PER_SITE
-from paddle_tfm.recipe.tuning import EXAMPLE as TUNE
-from paddle_tfm.recipe.tuning import TuneSettings
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins, join
 
 

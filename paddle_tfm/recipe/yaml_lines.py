@@ -21,33 +21,10 @@ TEXT = "tag:yaml.org,2002:str"
 
 class Loader(yaml.SafeLoader):
     """SafeLoader with YAML 1.2's numbers and booleans: 1e-5 is a number; `no`, `on`, 12:30 and 2024-01-01 are words.
-    Keys are words as written. What is nested too deeply is not read to its end."""
-
-    depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        self.depth += 1
-        if self.depth > limits.DEPTH:
-            sentence = f"nested more than {limits.DEPTH} deep"
-            raise yaml.composer.ComposerError(None, None, sentence, self.peek_event().start_mark)
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        if node is not None:
-            self._require_plain(node)
-        return node
-
-    def _require_plain(self, node: yaml.Node) -> None:
-        """Refuse a tag that makes of a value what it is not by itself (`!!str 3` may stand)."""
-        value = node.value if isinstance(node, yaml.ScalarNode) else None
-        if node.tag != self.resolve(type(node), value, (True, False)) and (node.tag != TEXT or value is None):
-            sentence = f"the tag {node.tag} is not understood here; leave it out"
-            raise yaml.composer.ComposerError(None, None, sentence, node.start_mark)
+    Keys are words as written."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         self.flatten_mapping(node)
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key.start_mark)
         return {key.value: self.construct_object(item, deep) for key, item in node.value}
 
 
@@ -90,9 +67,9 @@ def load(text: str, name: str) -> tuple[dict, Origins]:
 
 
 def _read(text: str, name: str) -> tuple[object, Origins]:
-    lines = _Lines(name)
     try:
         loader = Loader(text)
+        lines = _Lines(name, loader)
         node = loader.get_single_node()
         if node is None:
             return None, lines.origins
@@ -101,16 +78,18 @@ def _read(text: str, name: str) -> tuple[object, Origins]:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(f"{name} line {line}: not valid YAML: {error.problem}") from error
+    except RecursionError as error:
+        raise UserError(f"{name} line {loader.line + 1}: nested more than {limits.DEPTH} deep") from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last of `"\UFFFFFFFF"`
         raise UserError(f"{name}: not valid YAML: {error}") from error
 
 
 class _Lines:
-    """Where each path was set; what `limits` does not allow is refused. An alias is walked through wherever it
-    stands."""
+    """Where each path was set, before anything is made of the nodes; what no recipe may hold is refused. An alias is
+    walked through wherever it stands."""
 
-    def __init__(self, name: str):
-        self.name, self.values = name, 0
+    def __init__(self, name: str, loader: Loader):
+        self.name, self.loader, self.values = name, loader, 0
         self.origins: Origins = {}
 
     def walk(self, node: yaml.Node, path: str, above: tuple[yaml.Node, ...]) -> None:
@@ -120,6 +99,7 @@ class _Lines:
         self.values += 1  # two paths may be written alike, {a.b: …, a: {b: …}}
         limits.require_values(self.name, self.values)
         limits.require_path(self.name, line, path, len(above))
+        self._require_plain(node, line)
         self.origins[path] = (self.name, line)
         if isinstance(node, yaml.SequenceNode):
             for i, item in enumerate(node.value):
@@ -127,12 +107,21 @@ class _Lines:
         if isinstance(node, yaml.MappingNode):
             self._walk_mapping(node, path, above)
 
+    def _require_plain(self, node: yaml.Node, line: int) -> None:
+        """Refuse a tag that makes of a value what it is not by itself (`!!str 3` may stand)."""
+        value = node.value if isinstance(node, yaml.ScalarNode) else None
+        plain = self.loader.resolve(type(node), value, (True, False))
+        if node.tag != plain and (node.tag != TEXT or value is None):
+            sentence = f"the tag {node.tag} is not understood here; leave it out"
+            raise UserError(f"{self.name} line {line}: not valid YAML: {sentence}")
+
     def _walk_mapping(self, node: yaml.MappingNode, path: str, above: tuple[yaml.Node, ...]) -> None:
         keys = set()
         for key, item in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue  # `Loader` refuses it, with its line
             line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise UserError(f"{self.name} line {line}: not valid YAML: a key must be a word")
+            self._require_plain(key, line)
             if key.value in keys:
                 raise UserError(f"{self.name} line {line}: '{join(path, key.value)}' is set twice; keep one")
             keys.add(key.value)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe.expansion import Recipe
-from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.recipe.sections.seeds import SeedPlan
 from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.train.about import read_question

@@ -13,8 +13,8 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, remove
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
-from paddle_tfm.recipe.further_tests import texts_key
 from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.recipe.sections.further_tests import texts_key
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep import claim
 from paddle_tfm.train import manifest

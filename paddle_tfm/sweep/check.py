@@ -14,11 +14,11 @@ from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import matrix_parameters, training_flops
 from paddle_tfm.protocols import SPLITS
-from paddle_tfm.recipe import fast
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
-from paddle_tfm.recipe.ladder import at, sizes_of
 from paddle_tfm.recipe.plan import Plan, plan_run
-from paddle_tfm.recipe.trials import first_trials
+from paddle_tfm.recipe.sections import fast
+from paddle_tfm.recipe.sections.ladder import at, sizes_of
+from paddle_tfm.recipe.sections.trials import first_trials
 from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.registry import Registry

@@ -15,11 +15,11 @@ from paddle_tfm.data.corpus import Corpus, load_corpus
 from paddle_tfm.errors import Problem, RecipeError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import matrix_parameters, num_parameters, training_flops
-from paddle_tfm.recipe import ladder
-from paddle_tfm.recipe.equal import Equal, of, value_at
 from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.recipe.sections import ladder
+from paddle_tfm.recipe.sections.equal import Equal, of, value_at
 from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import OncePerTexts

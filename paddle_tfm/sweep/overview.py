@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.recipe.tuning import is_beside
+from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.sweep.standing import RunReader, Standing
 from paddle_tfm.train.about import COMMAND_FILE, read_command, read_runs
 

@@ -11,10 +11,10 @@ from paddle_tfm import protocols, runtime
 from paddle_tfm.data import datasets
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.recipe.equal import of
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.plan import Plan, plan_run
-from paddle_tfm.recipe.tuning import is_beside
+from paddle_tfm.recipe.sections.equal import of
+from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.added_seeds import Undecided, require_same_looks, stages
 from paddle_tfm.sweep.cells import Cell, OncePerTexts, require_same_sweep

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import json_text, write_whole
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
-from paddle_tfm.recipe.space import Axis, Point, points
-from paddle_tfm.recipe.trials import own, trial, tuned
-from paddle_tfm.recipe.tuning import RECORD, TuneSettings
+from paddle_tfm.recipe.sections.space import Axis, Point, points
+from paddle_tfm.recipe.sections.trials import own, trial, tuned
+from paddle_tfm.recipe.sections.tuning import RECORD, TuneSettings
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.train.forms import read_results
 

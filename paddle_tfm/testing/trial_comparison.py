@@ -16,9 +16,9 @@ from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.runs.sizes import written
 from paddle_tfm.comparison.table import compare
-from paddle_tfm.recipe.ladder import at
-from paddle_tfm.recipe.seeds import SeedPlan
-from paddle_tfm.recipe.tuning import RECORD
+from paddle_tfm.recipe.sections.ladder import at
+from paddle_tfm.recipe.sections.seeds import SeedPlan
+from paddle_tfm.recipe.sections.tuning import RECORD
 from paddle_tfm.registry import Registry
 
 # What a user may call a variant, and write in a text: LaTeX, HTML and formulas of matplotlib mean something else by it.

@@ -14,7 +14,7 @@ from paddle_tfm.files import write_whole
 from paddle_tfm.model.size import matrix_parameters
 from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction, Search
-from paddle_tfm.recipe.further_tests import FurtherTest
+from paddle_tfm.recipe.sections.further_tests import FurtherTest
 from paddle_tfm.train import averaging, checkpoint, manifest, population
 from paddle_tfm.train.about import write_peak_memory
 from paddle_tfm.train.evaluate import DecodingTime, log_probs, signatures

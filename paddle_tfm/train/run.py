@@ -25,8 +25,8 @@ from paddle_tfm.protocols import Metric
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.recipe.settings import Settings
-from paddle_tfm.recipe.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint, manifest
 from paddle_tfm.train.changes import changes

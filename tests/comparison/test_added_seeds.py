@@ -15,7 +15,7 @@ from paddle_tfm.comparison.report.sections.seeds import Seeds, decisions_of
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.statistics import Looks, OpenEnded, at_look
 from paddle_tfm.comparison.table import compare
-from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.recipe.sections.seeds import SeedPlan
 from paddle_tfm.sweep.added_seeds import stages
 from paddle_tfm.sweep.cells import Cell
 

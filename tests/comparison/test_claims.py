@@ -14,7 +14,7 @@ from paddle_tfm.comparison.claims.values import gradient_norm, judge_all, record
 from paddle_tfm.comparison.claims.words import claimed, measured, subject
 from paddle_tfm.comparison.report.report import Report
 from paddle_tfm.comparison.runs.finished import collect
-from paddle_tfm.recipe.claims import ClaimSettings
+from paddle_tfm.recipe.sections.claims import ClaimSettings
 
 
 def page(comparison):

@@ -21,7 +21,7 @@ from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.statistics import Looks
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.errors import UserError
-from paddle_tfm.recipe.claims import ClaimSettings
+from paddle_tfm.recipe.sections.claims import ClaimSettings
 
 # variant → test → the value of each seed
 VALUES = {
@@ -172,7 +172,7 @@ def test_claims_are_judged_on_their_own_test(tmp_path):
 
 def test_looks_hold_for_tests_too(tmp_path):
     from paddle_tfm.comparison.question import Question
-    from paddle_tfm.recipe.seeds import SeedPlan
+    from paddle_tfm.recipe.sections.seeds import SeedPlan
 
     question = Question(SeedPlan.model_validate({"at_most": 8, "looks": [3, 5, 8]}))
     comparison = compare(collect([write(tmp_path)]), "name", tmp_path, "exact_match", "base", question)

@@ -22,8 +22,8 @@ from paddle_tfm.comparison.statistics.ladder import slope
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.comparison.verdict import verdict
 from paddle_tfm.files import folders_with
-from paddle_tfm.recipe.claims import ClaimSettings
-from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.recipe.sections.claims import ClaimSettings
+from paddle_tfm.recipe.sections.seeds import SeedPlan
 from paddle_tfm.tabular import Column, Table
 
 RECIPE = "evaluate: {best: exact_match, metrics: [exact_match, perplexity]}\nsearch: greedy\n"

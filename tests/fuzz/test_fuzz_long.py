@@ -18,8 +18,8 @@ INPUTS, SECONDS = int(os.environ.get("FUZZ_INPUTS", 1_000_000)), int(os.environ.
 ROUND = 50_000  # inputs of one process: Paddle keeps some bytes of each tensor made from an array, and so does the instrumentation
 # the code of each target, whose branches are counted: in a checkout or installed, where the plugins are `paddle_tfm_plugins`
 CODE = {
-    "recipe": "paddle_tfm/recipe/{yaml_*,limits,merging,expansion,coherence,validation,settings,seeds,space,tuning,ladder,equal,claims}.py",
-    "recipe_file": "paddle_tfm/recipe/{reading,loading,fast}.py",
+    "recipe": "paddle_tfm/recipe/{yaml_*,limits,merging,expansion,validation,settings,sections/*}.py",
+    "recipe_file": "paddle_tfm/recipe/{reading,loading,sections/fast}.py",
     "overrides": "paddle_tfm/recipe/{loading,merging}.py",
     "tokenizers": "plugins/tokenizer/{_segmentation,_words,char,mixed,space,word,sentencepiece}.py",
     "batches": "paddle_tfm/data/batches.py",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paddle_tfm.recipe.expansion import RunSpec
-from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.recipe.sections.seeds import SeedPlan
 from paddle_tfm.sweep.added_seeds import stages
 from paddle_tfm.sweep.cells import Cell
 

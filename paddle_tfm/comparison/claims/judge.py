@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paddle_tfm.comparison.statistics import paired_difference
-from paddle_tfm.recipe.claims import ClaimSettings
+from paddle_tfm.recipe.sections.claims import ClaimSettings
 
 VERDICTS = ("reproduced", "not reproduced", "undetermined", "no verdict")
 

@@ -18,7 +18,7 @@ from paddle_tfm.comparison.runs.finished import Result, grouped
 from paddle_tfm.comparison.runs.trained_from import unlike_in_sweep
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.errors import UserError
-from paddle_tfm.recipe.claims import GRADIENT_NORM, ClaimSettings
+from paddle_tfm.recipe.sections.claims import GRADIENT_NORM, ClaimSettings
 from paddle_tfm.train.about import read_about
 from paddle_tfm.train.forms import read_stored_identity
 from paddle_tfm.train.logs import read_rows

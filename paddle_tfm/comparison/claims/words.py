@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddle_tfm import units
 from paddle_tfm.comparison.claims.judge import Judgement
 from paddle_tfm.comparison.statistics import CONFIDENCE
-from paddle_tfm.recipe.claims import ClaimSettings
+from paddle_tfm.recipe.sections.claims import ClaimSettings
 
 
 def subject(claim: ClaimSettings) -> str:

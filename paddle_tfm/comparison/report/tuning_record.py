@@ -14,8 +14,8 @@ from paddle_tfm.comparison.statistics.tuning import expected_best
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
-from paddle_tfm.recipe.space import Axis
-from paddle_tfm.recipe.tuning import FOLDER, RECORD, UNTUNED
+from paddle_tfm.recipe.sections.space import Axis
+from paddle_tfm.recipe.sections.tuning import FOLDER, RECORD, UNTUNED
 
 
 @dataclass(frozen=True)

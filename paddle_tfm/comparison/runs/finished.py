@@ -13,7 +13,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.runs.trained_from import Origin, origin_of
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import folders_with
-from paddle_tfm.recipe.tuning import is_beside
+from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.train import manifest
 from paddle_tfm.train.about import variant_numbers
 from paddle_tfm.train.forms import RESULTS, read_results

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 from paddle_tfm.model.size import training_flops
-from paddle_tfm.recipe.ladder import at, without_size
+from paddle_tfm.recipe.sections.ladder import at, without_size
 
 
 class Sized(Protocol):

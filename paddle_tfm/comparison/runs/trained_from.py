@@ -13,7 +13,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import content
 from paddle_tfm.recipe import limits, yaml_lines
 from paddle_tfm.recipe.differences import ABSENT, DESCRIPTIVE
-from paddle_tfm.recipe.tuning import FOLDER
+from paddle_tfm.recipe.sections.tuning import FOLDER
 from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.train.about import read_variants
 from paddle_tfm.train.changes import DATA, PLUGINS, SETTINGS, TEXTS, VOCABULARY, Gap, facts, gaps

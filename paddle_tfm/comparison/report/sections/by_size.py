@@ -20,7 +20,7 @@ from paddle_tfm.comparison.statistics import Verdict
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.comparison.verdict import verdict_text
 from paddle_tfm.pages.axis import Axis, fit
-from paddle_tfm.recipe.ladder import at
+from paddle_tfm.recipe.sections.ladder import at
 from paddle_tfm.tabular import Column, Table, column
 
 LINE_POINTS = 33  # of a line with its band, which is curved

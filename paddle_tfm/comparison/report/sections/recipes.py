@@ -11,7 +11,7 @@ from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.pages.document import definitions
 from paddle_tfm.protocols import Section
-from paddle_tfm.recipe.equal import value_at
+from paddle_tfm.recipe.sections.equal import value_at
 from paddle_tfm.tabular import Column, Table, column
 from paddle_tfm.train.solutions import NOT_REPRODUCIBLE, Solution, amount, read
 from paddle_tfm.units import plural

@@ -14,7 +14,7 @@ from paddle_tfm.comparison.runs.finished import Result, grouped, pairs
 from paddle_tfm.comparison.statistics import SIGNIFICANCE, AtLook, Verdict, at_look
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.comparison.verdict import change, verdict_text
-from paddle_tfm.recipe.seeds import SeedPlan
+from paddle_tfm.recipe.sections.seeds import SeedPlan
 from paddle_tfm.tabular import Column, Table, column
 from paddle_tfm.units import plural
 

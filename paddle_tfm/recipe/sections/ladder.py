@@ -14,25 +14,24 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import field_validator
 
 from paddle_tfm.errors import Problem
 from paddle_tfm.recipe.merging import is_replaced, leaf_values, leaves, origins_below
+from paddle_tfm.recipe.sections import Section
 from paddle_tfm.recipe.yaml_lines import Origins
 
 EXAMPLE = "`ladder: {sizes: {s: {model.d_model: 32}, m: {model.d_model: 64}}}`"
 Overrides = Mapping[str, tuple[dict, Origins]]  # name → what is set at which path, and where that was written
 
 
-class LadderSettings(BaseModel):
+class LadderSettings(Section):
     """The `ladder:` section.
 
     Args:
         sizes: name → settings, each larger than the one before: what it costs to train is compared before it is trained
             (`model.size`).
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     sizes: dict[str, dict[str, Any]]
 

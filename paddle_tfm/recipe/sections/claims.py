@@ -16,11 +16,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from paddle_tfm import units
 from paddle_tfm.errors import Problem, unknown
-from paddle_tfm.recipe.further_tests import why_not_measured
+from paddle_tfm.recipe.sections import Section
+from paddle_tfm.recipe.sections.further_tests import why_not_measured
 
 GRADIENT_NORM = "gradient_norm"  # at initialization, by parameter: what `metric` may name beside the recipe's metrics
 OF_A_DIFFERENCE = ("above", "below", "within")
@@ -28,7 +29,7 @@ OF_A_VALUE = ("at_least", "at_most")
 SOURCES = "an arXiv number (arXiv:2002.04745), `piloted here` or `of our own`"
 
 
-class ClaimSettings(BaseModel):
+class ClaimSettings(Section):
     """One claim: a sentence, where it is from, and which numbers decide it.
 
     Args:
@@ -45,8 +46,6 @@ class ClaimSettings(BaseModel):
             0: the direction alone is claimed.
         at_least, at_most: of a value (shares in percent) or of a ratio.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     says: str = Field(min_length=1)
     source: str

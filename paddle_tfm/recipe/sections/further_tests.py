@@ -16,14 +16,15 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from paddle_tfm import units
 from paddle_tfm.errors import unknown
 from paddle_tfm.protocols import SPLITS
+from paddle_tfm.recipe.sections import Section
 
 
-class FurtherTest(BaseModel):
+class FurtherTest(Section):
     """One further test: what is other than in the run's own.
 
     Args:
@@ -33,8 +34,6 @@ class FurtherTest(BaseModel):
         batch: at most so many sentences a batch. padding: columns of padding added to every source and target. A
             correct model does not notice these two, but for rounding.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     split: Literal["train", "valid", "test"] = "test"
     task: str | dict | None = None

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from paddle_tfm.errors import Problem, UserError
 from paddle_tfm.recipe.expansion import Recipe
-from paddle_tfm.recipe.ladder import sizes_of
 from paddle_tfm.recipe.merging import is_replaced, leaves, override
+from paddle_tfm.recipe.sections.ladder import sizes_of
 from paddle_tfm.recipe.settings import OF_THE_RECIPE
 from paddle_tfm.recipe.validation import locate, validate
 

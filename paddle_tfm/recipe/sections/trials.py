@@ -9,8 +9,8 @@ from typing import Any
 
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.merging import override
-from paddle_tfm.recipe.space import Point, points
-from paddle_tfm.recipe.tuning import BUDGET, FOLDER, TRIAL, UNTUNED, TuneSettings
+from paddle_tfm.recipe.sections.space import Point, points
+from paddle_tfm.recipe.sections.tuning import BUDGET, FOLDER, TRIAL, UNTUNED, TuneSettings
 from paddle_tfm.recipe.validation import validate
 from paddle_tfm.recipe.yaml_lines import Origins
 

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from paddle_tfm.errors import Problem
 from paddle_tfm.recipe.merging import is_replaced
-from paddle_tfm.recipe.space import Axis, size
+from paddle_tfm.recipe.sections import Section
+from paddle_tfm.recipe.sections.space import Axis, size
 
 EXAMPLE = "`tune: {space: {train.schedule.peak: {log: [3e-4, 1e-2]}}, trials: 12}`"
 RECORD = "tuning.json"  # in the comparison's folder: all trials, and what was chosen
@@ -25,7 +26,7 @@ SECTIONS = ("model", "train")  # whose settings may be tuned: any other changes 
 BUDGET = "train.steps"
 
 
-class TuneSettings(BaseModel):
+class TuneSettings(Section):
     """What `tune` says.
 
     Args:
@@ -35,8 +36,6 @@ class TuneSettings(BaseModel):
             best trial of one lies at its edge. untuned: also report the runs with the recipe's own values. seed: of all
             trials, and of no run that is reported.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     space: dict[str, Any]
     trials: int = Field(ge=2, le=1_000)

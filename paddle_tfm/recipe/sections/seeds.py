@@ -11,22 +11,22 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from paddle_tfm.recipe.sections import Section
 
 FEWEST = 3  # seeds at a first look
 EXAMPLE = "`seeds: {at_most: 12, looks: [3, 5, 8, 12]}`"
 LIST, PLAN = "list of seeds", "plan of seeds"  # the two forms, as pydantic's errors name them
 
 
-class SeedPlan(BaseModel):
+class SeedPlan(Section):
     """Seeds 1 … `at_most`, added only while a variant is undetermined.
 
     Args:
         looks: after how many seeds it is decided which variants get more; the last is `at_most`.
         open_ended: look after each seed from the third on.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     at_most: int = Field(ge=FEWEST, le=1_000)
     looks: list[int] = []
