@@ -121,7 +121,7 @@ def run(
     if not progress:
         return sweep.run(cells)
     from paddle_tfm.cli.common import notes
-    from paddle_tfm.cli.progress import SweepProgress
+    from paddle_tfm.cli.run.progress import SweepProgress
 
     with SweepProgress(notes(), sweep):
         return sweep.run(cells)
@@ -140,8 +140,3 @@ def load_run(path: str | Path, checkpoint: str = "best", plugins: Iterable[str |
     from paddle_tfm.train.run import load_run as load
 
     return load(path, registry, checkpoint, warnings.warn)
-
-
-def translate(path: str | Path, texts: Sequence[str]) -> list[str]:
-    """One output text for each input text, by the run in folder `path`."""
-    return load_run(path).translate(texts)

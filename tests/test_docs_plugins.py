@@ -13,7 +13,7 @@ import pytest
 
 from paddle_tfm import protocols
 from paddle_tfm.cli import VERBS, group, main
-from paddle_tfm.cli.plugin_new import SETTINGS
+from paddle_tfm.cli.plugin.new import SETTINGS
 from paddle_tfm.cli.run import recipe_command
 from paddle_tfm.hookspecs import KINDS, LISTENER
 from paddle_tfm.testing import EXPECTED_FAILURE, FAIL, INFO, PASS, SKIP, checks

@@ -15,8 +15,8 @@ import pluggy
 from recipe_text import TINY_MODEL
 
 from paddle_tfm import hookspecs
-from paddle_tfm.cli.run_request import Request
-from paddle_tfm.cli.training import train
+from paddle_tfm.cli.run.request import Request
+from paddle_tfm.cli.run.training import train
 from paddle_tfm.hookspecs import KINDS, PROJECT, hookimpl
 from paddle_tfm.plugins import Plugins, Provider
 from paddle_tfm.protocols import BASES, Prediction

@@ -40,7 +40,7 @@ def command(folders, each, quick, slow, sentences, out, plugins, device) -> None
       paddle-tfm report runs/quickstart --each --quick
       paddle-tfm report runs/multi30k --sentence "a dog on a leash pulls its owner"
     """
-    from paddle_tfm.cli.check_run import runs_in
+    from paddle_tfm.cli.check.finished import runs_in
     from paddle_tfm.errors import UserError
     from paddle_tfm.runtime import load_paddle
 

@@ -213,10 +213,7 @@ def _translate_chunks(translate: Callable, lines: LineSource, undecodable: list[
         with ExitStack() as stack:
             progress = None if quiet else stack.enter_context(_bar(lines.total))
             for chunk in chunks(lines, undecodable):
-                try:
-                    output = translate(chunk, done, progress)
-                except MemoryError:
-                    raise _too_long(lines.name, chunk, done) from None
+                output = translate(chunk, done, progress)
                 write = write or stack.enter_context(writing(target))
                 write(output)
                 done += len(chunk)
@@ -247,15 +244,6 @@ def _continue_texts(continued: Callable, lines: LineSource, undecodable: list[in
                 number += 1
         if not number:
             write("")
-
-
-def _too_long(name: str, chunk: list[str], done: int) -> UserError:
-    """That the longest line of a chunk fills the memory; `done` lines before the chunk are written."""
-    longest = max(range(len(chunk)), key=lambda number: len(chunk[number]))
-    return UserError(
-        f"{name}, line {done + longest + 1}: with {len(chunk[longest]):,} characters it is too long for the memory of "
-        f"this machine; divide it ({plural(done, 'line')} are written)"
-    )
 
 
 def _row(number: int, output: Translation, nbest: int | None, scores: bool) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddle_tfm.cli.board_pages import KNOWN, SCRIPTS, mended_script, unknown_script
+from paddle_tfm.cli.board.pages import KNOWN, SCRIPTS, mended_script, unknown_script
 
 VISUALDL = Path(importlib.util.find_spec("visualdl").origin).parent
 PAGES = VISUALDL / "server" / "dist"
@@ -48,10 +48,10 @@ def test_a_script_takes_the_colours_of_the_variants_of_all_sweeps(tmp_path):
 
 WHOSE_PAGES = """
 from visualdl.server import app
-from paddle_tfm.cli import board_pages
+from paddle_tfm.cli.board import pages
 theirs = app.create_app
 app.main = lambda: print("as it comes" if app.create_app is theirs else "put right")
-board_pages.main()
+pages.main()
 """
 
 
@@ -69,18 +69,18 @@ PAGES_IN = """
 import os
 from visualdl.server import app
 from visualdl.server.args import ParseArgs, parse_args
-from paddle_tfm.cli import board_pages
+from paddle_tfm.cli.board import pages
 
 def main():
-    pages = app.create_app(ParseArgs(**parse_args())).test_client()
+    client = app.create_app(ParseArgs(**parse_args())).test_client()
     for asked in {languages}:
-        answer = pages.get("/app/scalar", headers=[("Accept-Language", asked)] if asked else [])
+        answer = client.get("/app/scalar", headers=[("Accept-Language", asked)] if asked else [])
         cookies = [each.split(";")[0] for each in answer.headers.getlist("Set-Cookie")]
         print(answer.status_code, *cookies, flush=True)
     os._exit(0)  # a thread of VisualDL's would not end
 
 app.main = main
-board_pages.main()
+pages.main()
 """
 
 

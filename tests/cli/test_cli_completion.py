@@ -65,19 +65,6 @@ def test_paths_options_of_paths_and_plain_values():
     assert complete("run", "no-such-recipe", "model.norm=") == []
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_what_a_shell_would_execute_is_not_offered(shell, tmp_path):
-    recipe = tmp_path / "evil.yaml"
-    recipe.write_text(
-        'name: evil\nmodel: {d_model;touch PWNED;#: 3, norm: rms, "a\\nplain,zz": 1}\n'
-        'train: {"steps$(touch PWNED)": 5, "steps`id`": 5, steps: "5 | id", max_tokens: $HOME, loss: "\\e[2J"}\n'
-    )
-    assert complete("run", str(recipe), "model.", shell=shell) == ["model.norm="]
-    assert complete("run", str(recipe), "train.st", shell=shell) == ["train.steps="]
-    for name in ("steps", "max_tokens", "loss"):
-        assert complete("run", str(recipe), f"train.{name}=", shell=shell) == []
-
-
 def test_kinds_and_components_elsewhere():
     assert complete("ls", "components", "pl") == ["placement"]
     assert complete("show", "norm:dy") == ["norm:dyt"]

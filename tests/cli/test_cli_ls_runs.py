@@ -19,8 +19,8 @@ from command_line import TINY, call
 from rich.cells import cell_len
 from rich.console import Console
 
-from paddle_tfm.cli.progress import can_redraw
-from paddle_tfm.cli.runs_table import RunsTable, chosen
+from paddle_tfm.cli.ls.runs_table import RunsTable, chosen
+from paddle_tfm.cli.run.progress import can_redraw
 from paddle_tfm.sweep.overview import Overview, SweepRuns
 from paddle_tfm.sweep.standing import STATES, Standing
 

@@ -45,7 +45,7 @@ def test_a_name_of_one_kind_needs_no_kind_and_the_menu_of_beam_is_there():
         (["norm:bacht"], "unknown norm 'bacht'; did you mean 'batch'?"),
         (["nrom:batch"], "unknown kind 'nrom'; did you mean 'norm'?"),
         (["beem"], "unknown recipe or component 'beem'; did you mean 'beam'?"),
-        (["quickstat"], "unknown recipe 'quickstat'; did you mean 'quickstart'?"),
+        (["quickstat"], "unknown recipe or component 'quickstat'; did you mean 'quickstart'?"),
         (["norm"], "'norm' is a kind; `paddle-tfm ls components norm` lists its components"),
         (["none"], "'none' is of several kinds; choose norm:none or position:none"),
         (["norm:batch", "a.b=1"], "a.b=1: overrides go with a recipe, but norm:batch is a component"),
@@ -74,7 +74,7 @@ def test_a_component_of_a_file_is_shown_with_its_options(tmp_path):
 
 def test_every_example_is_a_recipe_without_problems(registry):
     """The command that a page proposes names the component with options that it has and takes."""
-    from paddle_tfm.cli.component_page import facts
+    from paddle_tfm.cli.show.component import facts
 
     for entry in registry:
         about = facts(entry, registry)

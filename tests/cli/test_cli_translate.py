@@ -20,7 +20,6 @@ import pytest
 from command_line import TINY, call
 
 import paddle_tfm
-from paddle_tfm import memory
 from paddle_tfm.cli import lines as cli_lines
 from paddle_tfm.cli.translate import _row
 from paddle_tfm.inference.translate import Translation
@@ -309,18 +308,6 @@ def test_any_bytes_give_a_line_for_each_line(run, input_file, tmp_path, monkeypa
     assert b"\n".join(outputs[: len(LINES)]).decode() + "\n" == whole
     assert outputs[-2].decode() + "\n" == translate(run, "1 2")
     assert "bad.txt: 4 lines are not UTF-8 (the first: line 11); bytes that are no character were read as �" in done.err
-
-
-@pytest.mark.parametrize(("words", "free"), [(300_000, None), (5_000, 2.0**28)])
-def test_a_line_that_no_memory_holds_is_named(run, tmp_path, monkeypatch, words, free):
-    monkeypatch.setattr(cli_lines, "CHUNK_LINES", 2)
-    if free is not None:
-        monkeypatch.setattr(memory, "free", lambda: free)
-    (tmp_path / "long.txt").write_text("1\n2\n3\n" + "1 " * words + "\n4\n")
-    done = call("translate", run, "--input", "long.txt", "--output", "out.txt")
-    sentence = f"long.txt, line 4: with {2 * words:,} characters it is too long for the memory"
-    assert done.status == 2 and sentence in done.err
-    assert "(2 lines are written)" in done.err and (tmp_path / "out.txt").read_text().count("\n") == 2
 
 
 def test_what_was_translated_before_a_broken_end_stays(run, input_file, tmp_path, monkeypatch):

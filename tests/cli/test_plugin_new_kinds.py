@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paddle_tfm.cli import main
-from paddle_tfm.cli.plugin_new import ALONE, SETTINGS, write
+from paddle_tfm.cli.plugin.new import ALONE, SETTINGS, write
 from paddle_tfm.hookspecs import KINDS
 
 

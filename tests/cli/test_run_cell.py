@@ -8,7 +8,7 @@ from shutil import rmtree
 import pytest
 from command_line import TINY, call
 
-from paddle_tfm.cli.plugin_new import write
+from paddle_tfm.cli.plugin.new import write
 from paddle_tfm.sweep.claim import claimed
 
 pytestmark = pytest.mark.reliability

@@ -8,7 +8,7 @@ import pytest
 from command_line import call, write_recipe
 
 from paddle_tfm import build_model
-from paddle_tfm.cli.plugin_new import write
+from paddle_tfm.cli.plugin.new import write
 from paddle_tfm.recipe import yaml_lines
 
 pytestmark = pytest.mark.reliability

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from command_line import TINY, call
 
-from paddle_tfm.cli import ranks
+from paddle_tfm.cli.run import ranks
 
 pytestmark = pytest.mark.reliability
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paddle_tfm import create_registry
-from paddle_tfm.cli.plugin_new import write
+from paddle_tfm.cli.plugin.new import write
 from paddle_tfm.errors import UserError
 from paddle_tfm.testing import EXPECTED_FAILURE, FAIL, PASS, SKIP, examine
 

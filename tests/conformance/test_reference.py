@@ -9,7 +9,7 @@ import pytest
 from catalogue import build, wrong
 
 from paddle_tfm import create_registry
-from paddle_tfm.cli.plugin_new import REFERENCED, write
+from paddle_tfm.cli.plugin.new import REFERENCED, write
 from paddle_tfm.errors import UserError
 from paddle_tfm.testing import FAIL, PASS, Report, with_class
 from paddle_tfm.testing.lookup import find

@@ -101,13 +101,13 @@ def command(what, name, settings, with_wrong, follow, fetch, form, plugins) -> N
     elif what == "plugins":
         _plugins(plugins, form)
     elif what == "runs":
-        from paddle_tfm.cli.ls_runs import follow_runs, list_runs
+        from paddle_tfm.cli.ls.runs import follow_runs, list_runs
 
         if follow and form:
             raise UserError(f"--follow is for people, --{form} for programs, which look again; use one of them")
         follow_runs(Path(name or "runs")) if follow else list_runs(name, form)
     else:
-        from paddle_tfm.cli.ls_data import list_datasets, show_dataset
+        from paddle_tfm.cli.ls.data import list_datasets, show_dataset
 
         registry = create_registry(plugins)
         if name is None:

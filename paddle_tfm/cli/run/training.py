@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli import forecast
 from paddle_tfm.cli.common import Stop, console, create_registry, fetch_bars, note, notes, use_device, warn
-from paddle_tfm.cli.ranks import Team, team
-from paddle_tfm.cli.run_request import Request
+from paddle_tfm.cli.run import forecast
+from paddle_tfm.cli.run.ranks import Team, team
+from paddle_tfm.cli.run.request import Request
 from paddle_tfm.errors import OF_THE_MACHINE, CutShort, UserError
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
     """Train all cells under a bar; where that does not end, say what continues it, and exit."""
     from rich.markup import escape
 
-    from paddle_tfm.cli.progress import SweepProgress
+    from paddle_tfm.cli.run.progress import SweepProgress
     from paddle_tfm.sweep.sweep import RunsFailed
     from paddle_tfm.train.trainer import Interrupted
 

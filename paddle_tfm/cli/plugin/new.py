@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import builtins
 import importlib.metadata
 import importlib.util
 import keyword
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,7 @@ from paddle_tfm.cli.common import create_registry, echo
 from paddle_tfm.errors import UserError
 from paddle_tfm.units import in_shell
 
-TEMPLATES = Path(__file__).parents[1] / "templates"
+TEMPLATES = Path(__file__).parents[2] / "templates"
 REFERENCED = ("attention", "norm", "placement", "position", "feed_forward", "head", "schedule")  # with a NumPy twin
 WHAT = {
     "attention": "attention",
@@ -134,17 +132,12 @@ def _refuse_name(name: str, module: str, taken: Mapping[str, str]) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
         raise UserError(f"'{name}' cannot be a plugin's name: small letters, digits, - and _, a letter first")
     another = f"choose another name, such as my-{name}"
-    if keyword.iskeyword(module) or module in dir(builtins):
+    if keyword.iskeyword(module):
         raise UserError(f"'{name}' is a word of Python, and cannot be a module's name; {another}")
     if module in taken:
         raise UserError(f"'{module}' is there already, {taken[module]}: the two would clash; {another}")
-    if module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None:
+    if importlib.util.find_spec(module) is not None:
         raise UserError(f"'{module}' is a package of this Python, which yours would hide; {another}")
-    try:
-        version = importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return
-    raise UserError(f"'{name}' {version} is installed already, and installing yours would replace it; {another}")
 
 
 def _advice(check: str, run: str, question: str) -> str:

@@ -61,7 +61,7 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
     if bootstrap:
         if len(folders) != 2 or baseline:
             raise UserError("--bootstrap takes two runs, RUN_A RUN_B, and no --baseline: that is the first")
-        from paddle_tfm.cli.resample import resample
+        from paddle_tfm.cli.compare.bootstrap import resample
 
         resample(folders, metric, draws, out, create_registry(plugins), form)
         return

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from paddle_tfm import runtime
-from paddle_tfm.cli.board_pages import CURVES, KNOWN, unknown_script
+from paddle_tfm.cli.board.pages import CURVES, KNOWN, unknown_script
 from paddle_tfm.cli.common import echo, warn
 from paddle_tfm.errors import UserError
 
@@ -41,7 +41,7 @@ def command(folder: Path, port: int, host: str) -> None:
         )
     echo(f"VisualDL on {folder}: http://{host}:{port}{page}  (Ctrl-C ends it)")
     sys.stdout.flush()
-    program = "from paddle_tfm.cli.board_pages import main; main()"
+    program = "from paddle_tfm.cli.board.pages import main; main()"
     arguments = ["--logdir", str(folder), "--host", host, "--port", str(port), "--disable-telemetry"]
     command = [*runtime.python(), "-c", program, *arguments]
     os.execv(command[0], command)  # to stop us is to stop it

@@ -49,7 +49,7 @@ def seeds_for(
     Raises:
         UserError: fewer than two fit, or than one where one was chosen; with the steps at which they would.
     """
-    from paddle_tfm.cli.runs_table import clock
+    from paddle_tfm.cli.ls.runs_table import clock
     from paddle_tfm.sweep.overview import duration
     from paddle_tfm.sweep.probe import seeds_within, steps_within
 
@@ -91,7 +91,7 @@ def show(
     measured: Sequence[Probe], runs: Sequence[RunSpec], at_once: int, form: str | None, most: bool = False
 ) -> None:
     """A line a variant, then all of it. `most`: there may be fewer runs, as seeds are added while they are needed."""
-    from paddle_tfm.cli.runs_table import clock
+    from paddle_tfm.cli.ls.runs_table import clock
     from paddle_tfm.cli.tables import emit
     from paddle_tfm.sweep.overview import duration
 
@@ -126,7 +126,7 @@ def show_tuning(recipe: Recipe, form: str | None) -> None:
 
 
 def _table(measured: Sequence[Probe], runs: Sequence[RunSpec]) -> Table:
-    from paddle_tfm.cli.runs_table import clock
+    from paddle_tfm.cli.ls.runs_table import clock
     from paddle_tfm.tabular import Table, column
 
     rows = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from paddle_tfm.cli.plugin_check import examination
-from paddle_tfm.cli.plugin_new import new
+from paddle_tfm.cli.plugin.check import examination
+from paddle_tfm.cli.plugin.new import new
 
 
 @click.group(name="plugin")

@@ -83,13 +83,13 @@ def examination(plugins, device, **values: Any) -> None:
       paddle-tfm plugin check --as encoder-decoder my_transformer.py:Transformer --option num_layers=2
     """
     use_device(device or "cpu")
-    from paddle_tfm.cli.conformance import Request, examine_components, examine_ordinary
+    from paddle_tfm.cli.plugin.examination import Request, examine_components, examine_ordinary
 
     wanted = Request(**values)
     wanted.require_sound()
     registry = create_registry(plugins)
     faulthandler.enable(2)  # a crash inside of Paddle names the user's line, and is not silent
-    if wanted.as_kind is not None:
-        examine_ordinary(wanted, wanted.as_kind, registry)
+    if wanted.as_kind is not None and wanted.target is not None:
+        examine_ordinary(wanted, wanted.target, wanted.as_kind, registry)
     else:
         examine_components(wanted, registry)

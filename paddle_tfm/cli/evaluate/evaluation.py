@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from paddle_tfm.caveats import said
-from paddle_tfm.cli import scores
 from paddle_tfm.cli.common import note, warn
+from paddle_tfm.cli.evaluate import scores
 from paddle_tfm.data import pairs
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.shapes import check_texts

@@ -79,15 +79,12 @@ def _of_bare_name(name: str, plugins) -> tuple[str, str]:
         )
     if name in KINDS:
         raise UserError(f"'{name}' is a kind; `paddle-tfm ls components {name}` lists its components")
-    if near := nearest(name, sorted(shipped())):
-        raise UserError(unknown("recipe", name, shipped()))
-    if near := nearest(name, sorted({entry.name for entry in entries if not entry.wrong_on_purpose})):
-        raise UserError(f"unknown recipe or component '{name}'{near} `paddle-tfm ls components` lists all")
-    raise UserError(unknown("recipe", name, shipped()))
+    near = nearest(name, sorted({*shipped(), *(entry.name for entry in entries if not entry.wrong_on_purpose)}))
+    raise UserError(f"unknown recipe or component '{name}'{near or ';'} `paddle-tfm ls` and `ls components` list all")
 
 
 def _show_component(kind: str, name: str, overrides, as_json: bool, plugins) -> None:
-    from paddle_tfm.cli.component_page import facts, print_page
+    from paddle_tfm.cli.show.component import facts, print_page
     from paddle_tfm.files import json_text
     from paddle_tfm.runtime import load_paddle
 

@@ -86,12 +86,12 @@ def command(recipe: str, overrides, no_step, resume, cell, without_data, as_json
     _require_sound(use, recipe, overrides, resume, {**options, "--device": device})
     registry = create_registry(plugins)
     if use == RUN:
-        from paddle_tfm.cli.check_run import check_runs
+        from paddle_tfm.cli.check.finished import check_runs
 
         use_device(device)
         check_runs(Path(recipe), registry, not without_data, as_json)
     elif use == RESUME:
-        from paddle_tfm.cli.check_resume import check_resume
+        from paddle_tfm.cli.check.resume import check_resume
 
         check_resume(recipe, overrides, cell, registry, plugins, device)
     else:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from paddle_tfm.cli.common import Stop, note
-from paddle_tfm.cli.run_request import Request
+from paddle_tfm.cli.run.request import Request
 from paddle_tfm.errors import UserError
 from paddle_tfm.exit_status import how_it_ended
 

@@ -73,7 +73,7 @@ def _column(
     right: bool = False,
     style: Callable[[Standing], str] = lambda run: "",
 ) -> Column[Standing]:
-    """A column for people: what programs get is in `ls_runs.as_data`."""
+    """A column for people: what programs get is in `runs.as_data`."""
     return Column(heading, text, lambda run: {}, importance, right, style=style)
 
 

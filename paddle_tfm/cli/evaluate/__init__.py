@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from paddle_tfm.cli import scores
 from paddle_tfm.cli.common import console, create_registry, device_option, notes, plugin_option, use_device
-from paddle_tfm.cli.scores import QUARTERS
+from paddle_tfm.cli.evaluate import scores
+from paddle_tfm.cli.evaluate.scores import QUARTERS
 
 AT_LEAST_ONE = click.IntRange(min=1)
 OF_BATCHES = "; and says what that changed."
@@ -87,7 +87,7 @@ def command(plugins, device, **options: Any) -> None:
     wanted.require_sound()
     registry = create_registry(plugins)
     device = use_device(device)
-    from paddle_tfm.cli.evaluation import Evaluation
+    from paddle_tfm.cli.evaluate.evaluation import Evaluation
 
     evaluation = Evaluation(wanted, registry, device)
     results, metrics = evaluation.results(), evaluation.metrics

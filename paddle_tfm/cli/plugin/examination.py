@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from paddle_tfm.cli.plugin_check_report import ReportPrinter
+from paddle_tfm.cli.plugin.report import ReportPrinter
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS, LISTENER
 from paddle_tfm.registry import Registry
@@ -33,40 +33,30 @@ class Request:
     as_json: bool
 
     def require_sound(self) -> None:
-        """Raises UserError where an option of one way to call an ordinary layer stands beside another."""
+        """Raises UserError where an option belongs to another use."""
         beside = "without --as" if self.as_kind is None else f"beside --as {self.as_kind}"
-        for option, value, its_kind in (
-            ("--mask", self.mask, "attention"),
-            ("--pad-id", self.pad_id, "encoder-decoder"),
-        ):
+        of_layers = {"--mask": (self.mask, "attention"), "--pad-id": (self.pad_id, "encoder-decoder")}
+        for option, (value, its_kind) in of_layers.items():
             if value is not None and self.as_kind != its_kind:
                 raise UserError(f"{option} belongs to --as {its_kind}, and says nothing {beside}")
-
-    def require_class(self, as_kind: str) -> str:
-        """The class that --as is about. Raises UserError: there is none, or an option is of components only."""
-        if self.target is None:
-            raise UserError(f"--as {as_kind}: name a class, as in --as {as_kind} my_transformer.py:MyClass")
-        if self.reference is not None:
-            raise UserError("--reference compares components of paddle_tfm, but --as names an ordinary layer")
-        if self.kind is not None:
-            raise UserError(
-                f"--kind chooses among components of paddle_tfm, but --as {as_kind} names an ordinary layer"
-            )
-        if REFERENCE in self.only:
-            raise UserError(
-                f"--only {REFERENCE}: there is none with --as {as_kind}, but only of components of paddle_tfm"
-            )
-        return self.target
+        for option, wanted in {"--reference": self.reference, "--kind": self.kind}.items():
+            if wanted is not None and self.as_kind is not None:
+                raise UserError(f"{option} is for components of paddle_tfm, and says nothing {beside}")
+        if self.as_kind is not None and self.target is None:
+            raise UserError(f"--as {self.as_kind}: name a class, as in --as {self.as_kind} my_transformer.py:MyClass")
+        if self.kind is not None and self.kind not in EXAMINED:
+            raise UserError(f"--kind: {unknown('kind', self.kind, EXAMINED)}")
+        if self.target is not None and self.with_wrong:
+            raise UserError("--all is for a check without TARGET; what is wrong on purpose can be named, as others are")
 
 
-def examine_ordinary(wanted: Request, as_kind: str, registry: Registry) -> None:
+def examine_ordinary(wanted: Request, target: str, as_kind: str, registry: Registry) -> None:
     """Examine an ordinary layer, or a whole model.
 
     Raises:
         UserError: there is no such class, or an option does not fit.
         click.exceptions.Exit: a check failed.
     """
-    target = wanted.require_class(as_kind)
     _refuse_unknown(wanted.only, [as_kind])
     printer, only = ReportPrinter(wanted.brief, wanted.as_json), frozenset(wanted.only)
     with printer.component(target):
@@ -90,9 +80,6 @@ def examine_components(wanted: Request, registry: Registry) -> None:
     printer = ReportPrinter(wanted.brief or wanted.target is None, wanted.as_json)
     for kind, name in components:
         with printer.component(f"{kind} {name}"):
-            if not checks(kind):
-                printer.refusal(_no_checks((kind, name)))
-                continue
             try:
                 printer.end(_report(wanted, kind, name, registry, against, printer))
             except UserError as error:
@@ -117,20 +104,14 @@ def _report(
 
 
 def _chosen(wanted: Request, registry: Registry) -> list[tuple[str, str]]:
-    """(kind, name) of what TARGET and --kind name. Raises UserError: nothing of it can be examined."""
+    """(kind, name) of what TARGET and --kind name. Raises UserError: there is none."""
     target, kind = wanted.target, wanted.kind
-    _refuse_kind(kind)
-    if target is not None and wanted.with_wrong:
-        raise UserError("--all is for a check without TARGET; what is wrong on purpose can be named, as others are")
     named = lookup.everything(registry, wanted.with_wrong) if target is None else lookup.find(target, registry)
     components = [each for each in named if kind in (None, each[0])]
     if not components:
         names = ", ".join(f"{each} '{name}'" for each, name in named) if target is not None else ""
         what = f"TARGET is {names}" if names else "there is nothing to check of that kind"
         raise UserError(f"--kind {kind}: {what}")
-    unchecked = [each for each in components if not checks(each[0])]
-    if len(unchecked) == len(components):
-        raise UserError("; ".join(_no_checks(each) for each in unchecked))
     return components
 
 
@@ -146,23 +127,6 @@ def _reference(wanted: Request, components: Sequence[tuple[str, str]], registry:
         raise UserError(f"--reference is of one component, but {named} is {len(components)}; name one{one}")
     _refuse_unknown(wanted.only, {kind for kind, _ in components}, {REFERENCE} if text is not None else set())
     return Reference(text, *components[0], wanted.options, registry) if text is not None else None
-
-
-def _examined() -> str:
-    return ", ".join(kind for kind in EXAMINED if checks(kind))
-
-
-def _no_checks(component: tuple[str, str]) -> str:
-    """Why a component cannot be examined."""
-    return f"{component[0]} '{component[1]}': there are no checks of this kind yet; the kit examines {_examined()}"
-
-
-def _refuse_kind(kind: str | None) -> None:
-    """Raises UserError where --kind is no kind, or one without checks."""
-    if kind is not None and kind not in EXAMINED:
-        raise UserError(f"--kind: {unknown('kind', kind, EXAMINED)}")
-    if kind is not None and not checks(kind):
-        raise UserError(f"--kind {kind}: there are no checks of this kind yet; the kit examines {_examined()}")
 
 
 def _refuse_unknown(only: Sequence[str], kinds: Iterable[str], others: Collection[str] = ()) -> None:

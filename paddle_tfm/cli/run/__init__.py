@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from paddle_tfm.cli.common import create_registry, device_option, overrides_argument, plugin_option
-from paddle_tfm.cli.ranks import rank_options
+from paddle_tfm.cli.run.ranks import rank_options
 from paddle_tfm.cli.tables import table_options
 from paddle_tfm.errors import UserError
 from paddle_tfm.units import visible
@@ -181,8 +181,8 @@ def recipe_command(name: str) -> click.Command:
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
     @table_options
     def run(**options) -> None:
-        from paddle_tfm.cli.run_request import Request
-        from paddle_tfm.cli.training import train
+        from paddle_tfm.cli.run.request import Request
+        from paddle_tfm.cli.run.training import train
 
         train(Request(name, **options))
 

@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.markup import escape
 
 from paddle_tfm import units
-from paddle_tfm.cli.early_verdict import early_verdict
-from paddle_tfm.cli.runs_table import RunsTable
+from paddle_tfm.cli.ls.runs_table import RunsTable
+from paddle_tfm.cli.ls.verdicts import early_verdict
 from paddle_tfm.colours import colour
 from paddle_tfm.errors import UserError
 from paddle_tfm.train.about import read_runs, variant_numbers

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from paddle_tfm.cli.common import console, echo
-from paddle_tfm.cli.early_verdict import Verdicts, comparison_of, early_verdict, final_verdict
-from paddle_tfm.cli.runs_table import RunsTable, in_words, notes, summary, table
+from paddle_tfm.cli.ls.runs_table import RunsTable, in_words, notes, summary, table
+from paddle_tfm.cli.ls.verdicts import Verdicts, comparison_of, early_verdict, final_verdict
 from paddle_tfm.cli.tables import emit, print_table
 from paddle_tfm.errors import UserError
 from paddle_tfm.sweep.overview import FolderReader, Overview
@@ -52,7 +52,7 @@ def list_runs(folder: str | None, form: str | None) -> None:
 
 def follow_runs(folder: Path) -> None:
     """Show what changes, looking again and again, until all runs are finished; then their verdicts."""
-    from paddle_tfm.cli.progress import can_redraw
+    from paddle_tfm.cli.run.progress import can_redraw
 
     reader = FolderReader(folder)
     overview = reader.look()
