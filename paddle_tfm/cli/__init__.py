@@ -1,4 +1,4 @@
-"""The command line: one module a verb. The only place that prints or exits; Paddle is imported only inside a command."""
+"""The command line: a module a verb. The only place that prints or exits; Paddle is imported only inside a command."""
 
 from __future__ import annotations
 

@@ -431,24 +431,6 @@ def test_a_folder_that_holds_one_run_stands_for_it(trained, tmp_path):
     assert (done.status, "out holds 2 runs; choose one:\n  out/default/seed-1\n" in done.err) == (2, True)
 
 
-def test_translate_gives_one_line_for_each(trained):
-    texts = ["1 2 3", "4 5", "", "10"]
-    done = call("translate", trained.folder, *texts)
-    assert done.status == 0
-    assert re.fullmatch(r"3 of 3 outputs were cut at .*\n", done.err)
-    lines = done.out.split("\n")
-    assert len(lines) == len(texts) + 1
-    assert lines[2] == ""
-    assert call("translate", trained.folder, stdin="\n".join(texts) + "\n").out == done.out
-    assert call("translate", trained.folder, stdin="\r\n".join(texts)).out == done.out
-    assert call("translate", trained.folder, stdin="").out == ""
-    alone = call("translate", trained.folder, texts[1], "--search", "greedy", "--checkpoint", "best").out
-    assert alone == lines[1] + "\n"
-    done = call("translate", trained.folder, stdin=b"1 2\n\xff\n")
-    assert (done.status, "standard input: line 2 is not UTF-8; bytes that" in done.err) == (0, True)
-    assert done.out.count("\n") == 2
-
-
 def test_a_broken_run_s_folder_is_reported(trained, tmp_path):
     shutil.copytree(trained.folder, tmp_path / "run")
     (tmp_path / "run" / "checkpoints" / "best" / "model.safetensors").write_bytes(b"nonsense")
@@ -598,23 +580,6 @@ def test_completion_is_a_script_that_bash_accepts(tmp_path):
     checked = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
     assert (checked.returncode, checked.stderr) == (0, "")
     assert all(call("completion", shell).status == 0 for shell in ("zsh", "fish"))
-
-
-def test_completion_knows_verbs_recipes_and_settings():
-    def complete(words: str) -> list[str]:
-        variables = {"_PADDLE_TFM_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-        program = "from paddle_tfm.cli import main; main([])"
-        done = subprocess.run(
-            [sys.executable, "-c", program], env={**os.environ, **variables}, capture_output=True, text=True
-        )
-        return [line.partition(",")[2] for line in done.stdout.splitlines()]
-
-    assert complete("paddle-tfm c") == ["cp", "check", "compare", "completion"]
-    assert "quickstart" in complete("paddle-tfm run q")
-    assert complete("paddle-tfm run reverse train.st") == ["train.steps="]
-    assert "reverse" in complete("paddle-tfm check re")
-    assert complete("paddle-tfm plugin check rot")[0] == "rotary"
-    assert "norm:batch" in complete("paddle-tfm plugin check norm:b")
 
 
 def terminal(*arguments: str, **variables: str) -> str:

@@ -65,7 +65,10 @@ def test_paths_options_of_paths_and_plain_values():
     assert complete("run", "no-such-recipe", "model.norm=") == []
 
 
-def test_kinds_and_components_elsewhere():
+def test_verbs_recipes_kinds_and_components():
+    assert complete("c") == ["cp", "check", "compare", "completion"]
+    assert "quickstart" in complete("run", "q") and "reverse" in complete("check", "re")
+    assert complete("plugin", "check", "rot")[0] == "rotary"
     assert complete("ls", "components", "pl") == ["placement"]
     assert complete("show", "norm:dy") == ["norm:dyt"]
     assert "search:" in complete("show", "sear")

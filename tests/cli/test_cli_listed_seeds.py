@@ -1,7 +1,6 @@
 """Seeds that are listed, compared, and listed again: what was looked at before counts, through what `compare` does."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -78,33 +77,3 @@ def test_compare_keeps_its_look_and_says_what_intervals_are_adjusted_for(tmp_pat
         done = call("compare", tmp_path, "--out", tmp_path / "elsewhere")
         assert f"its 95% interval, adjusted for {words}, must exclude 0" in " ".join(done.out.split()), done.err
         assert f"adjusted for {words}" in (tmp_path / "elsewhere/comparison.html").read_text("utf-8")
-
-
-def wrong(folder, users, seed, following):
-    """The share of `users` who see a difference that is not there: they compare three seeds, and list more, as many as
-    `following` says, until they see one or have twenty."""
-    count = 0
-    for user, values in enumerate(np.random.default_rng(seed).standard_normal((users, 2, 20))):
-        size, sweep = 3, folder / str(user)
-        while True:
-            train(sweep, range(1, size + 1), *(30 + values))
-            difference = seen(sweep)
-            if difference.is_settled or size == 20:
-                break
-            size = min(20, following(size, difference))
-        count += difference.is_settled
-        shutil.rmtree(sweep)
-    return count / users
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("users", "following"),
-    [(400, lambda size, seen: size + 1), (1_000, lambda size, seen: size + seen.more.number)],
-    ids=["a seed at a time", "by the column"],
-)
-def test_five_percent_stay_five_percent(tmp_path, users, following):
-    """Many more users, without files, are in `test_false_positives`."""
-    share = wrong(tmp_path, users, 3, following)
-    print(f"{share:.1%} ± {1.96 * np.sqrt(share * (1 - share) / users):.1%} of {users:,} users")
-    assert 0.02 < share < 0.05 + 3 * np.sqrt(0.05 * 0.95 / users)
