@@ -153,13 +153,16 @@ def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp
         (["--hypotheses", "absent.txt"], "absent.txt: no such file"),
         (["--json", "absent/scores.json"], "--json absent/scores.json: no file can be written there"),
         (["--test", "beyond"], "--test: 'beyond' is no further test: there are none; add it to `evaluate.tests`"),
-        (["--batch", "0"], "Invalid value for '--batch'"),
-        (["--task", "{test_min_lenght: 9}"], "'reverse' has no option 'test_min_lenght'; did you mean 'test_min_leng"),
+        (["--test", "{batch: 0}"], "evaluate.tests.changed.batch"),
         (
-            ["--batch", "1", "--hypotheses", "six.txt"],
-            "--batch and --padding are of our own engine's batches; leave --hy",
+            ["--test", "{task: {test_min_lenght: 9}}"],
+            "'reverse' has no option 'test_min_lenght'; did you mean 'test_min_leng",
         ),
-        (["--padding", "1", "--engine", "auto"], "leave --engine auto out"),
+        (
+            ["--test", "{batch: 1}", "--hypotheses", "six.txt"],
+            "--test {batch: 1} is of our own engine's batches; leave --hypotheses out",
+        ),
+        (["--test", "{padding: 1}", "--engine", "auto"], "leave --engine auto out"),
     ],
 )
 def test_what_evaluate_refuses(flags, sentence, run, tmp_path):
@@ -177,7 +180,7 @@ def test_another_test_is_scored_in_the_words_of_the_recipe(copied, tmp_path):
     beyond = {"task": {"test_min_length": 5, "test_max_length": 6}, "batch": 2}
     evaluate = {**yaml_lines.load_file(plain / "recipe.yaml")[0]["evaluate"], "tests": {"beyond": beyond}}
     named_run = copied("named", evaluate=evaluate)
-    ours = scores("plain", "--task", "{test_min_length: 5, test_max_length: 6}", "--batch", "2")
+    ours = scores("plain", "--test", "{task: {test_min_length: 5, test_max_length: 6}, batch: 2}")
     named = scores("named", "--test", "beyond")
     assert ours["metrics"] == named["metrics"] != scores("plain")["metrics"]
     assert (named["split"], named["test"]) == ("test@beyond", {"name": "beyond", "max_rows": 2, "padding": 0})
@@ -185,9 +188,9 @@ def test_another_test_is_scored_in_the_words_of_the_recipe(copied, tmp_path):
     written = read_predictions(named_run / "predictions-test@beyond.tsv")
     assert written == read_predictions(plain / "predictions-test@changed.tsv")
     assert {len(each.source.split()) for each in written} <= {5, 6}
-    wide = call("evaluate", "plain", "--padding", "9")
+    wide = call("evaluate", "plain", "--test", "{padding: 9}")
     assert re.search(r"^0 of 6 outputs changed, log-probabilities by up to [\d.e-]+ nats$", wide.out, re.M)
-    assert "drift" not in scores("plain", "--task", "{test_min_length: 4}")
+    assert "drift" not in scores("plain", "--test", "{task: {test_min_length: 4}}")
     done = call("evaluate", "named", "--test", "beyondd")
     assert (done.status, "unknown test 'beyondd'; did you mean 'beyond'?" in done.err) == (2, True)
     done = call("evaluate", "named", "--test", "beyond", "--split", "valid")

@@ -11,9 +11,6 @@ from paddle_tfm.cli.common import console, create_registry, device_option, notes
 from paddle_tfm.cli.evaluate import scores
 from paddle_tfm.cli.evaluate.scores import QUARTERS
 
-AT_LEAST_ONE = click.IntRange(min=1)
-OF_BATCHES = "; and says what that changed."
-
 search_option = click.option("--search", default=None, help="greedy, or {name: beam, size: 10}. Default: the recipe's.")
 checkpoint_option = click.option(
     "--checkpoint", type=click.Choice(["best", "last"]), default="best", show_default=True, help="Which one to load."
@@ -33,16 +30,12 @@ engine_option = click.option(
 @click.command(name="evaluate")
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @click.option("--split", type=click.Choice(["train", "valid", "test"]), help="Default: test.")
-@click.option("--test", metavar="NAME", help="A further test of the recipe (evaluate.tests).")
-@click.option("--task", metavar="{…}", help="Other texts: options of the task, {test_min_length: 13}.")
 @click.option(
-    "--max-length",
-    type=click.IntRange(min=2),
-    metavar="N",
-    help="Instead of model.max_length, where every encoding of the model knows positions beyond that.",
+    "--test",
+    metavar="NAME|{…}",
+    help="A further test: one of the recipe (evaluate.tests), or what one would say there: {task: {test_min_length: "
+    "13}}, {batch: 1, padding: 20}, {max_length: 40}. Of batches it says what they changed.",
 )
-@click.option("--batch", type=AT_LEAST_ONE, metavar="N", help=f"At most so many sentences a batch{OF_BATCHES}")
-@click.option("--padding", type=AT_LEAST_ONE, metavar="N", help=f"So many columns of padding more{OF_BATCHES}")
 @search_option
 @engine_option
 @checkpoint_option
@@ -80,8 +73,8 @@ def command(plugins, device, **options: Any) -> None:
       paddle-tfm evaluate runs/quickstart/pointer/seed-1 --split valid --search "{name: beam, size: 10}"
       paddle-tfm evaluate runs/reverse --buckets 4,8 --json scores.json
       paddle-tfm evaluate runs/reverse --hypotheses other-system.txt
-      paddle-tfm evaluate runs/reverse --task "{test_min_length: 13, test_max_length: 14}"
-      paddle-tfm evaluate runs/reverse --batch 1 --padding 20
+      paddle-tfm evaluate runs/reverse --test "{task: {test_min_length: 13, test_max_length: 14}}"
+      paddle-tfm evaluate runs/reverse --test "{batch: 1, padding: 20}"
     """
     wanted = scores.Request(**options)
     wanted.require_sound()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -51,8 +51,10 @@ class Evaluation:
         self.search = (
             registry.build("search", yaml_lines.value(wanted.search), "--search") if wanted.search else run.search()
         )
-        changes = {name: getattr(wanted, name) for name in ("task", "max_length", "batch", "padding")}
-        self.tested = _tested(run, registry, wanted.split, wanted.test, **changes)
+        self.tested = _tested(run, registry, wanted.split, wanted.test)
+        if self.tested.conditions and (wanted.hypotheses or wanted.engine != "paddle_tfm"):
+            option = "--hypotheses" if wanted.hypotheses else f"--engine {wanted.engine}"
+            raise UserError(f"--test {wanted.test} is of our own engine's batches; leave {option} out")
         run.model.max_length = self.tested.max_length or run.model.max_length
         texts = self._texts()
         self.metrics, self.examples = run.metrics(), run.codec.encode_all(texts)
@@ -167,30 +169,29 @@ class Tested:
     max_length: int | None = None
 
 
-def _tested(run: Run, registry: Registry, split: str | None, name: str | None, **options: Any) -> Tested:
-    """What the options ask for; `options` are task, max_length, batch and padding, None where
-    not given.
+def _tested(run: Run, registry: Registry, split: str | None, test: str | None) -> Tested:
+    """What --split and --test ask for.
 
     Raises:
-        UserError: there is no such test, or an option does not fit.
+        UserError: there is no such test, or one of its settings does not fit.
     """
-    changes = {key: value for key, value in options.items() if value is not None}
-    if "task" in changes:
-        changes["task"] = yaml_lines.value(changes["task"])
-    if name is None and not changes:
+    if test is None:
         return Tested(run.plan, split or "test", "", {})
-    if name is not None and split is not None:
-        raise UserError(f"--test {name} says which split it is of; leave --split out")
-    if name is not None and (sentence := unknown_test(name, run.settings.evaluate.tests)):
-        raise UserError(f"--test: {sentence}")
-    label = name or CHANGED
-    before = run.recipe["evaluate"]["tests"][name] if name else {"split": split or "test"}
-    plan = _with_test(run, registry, label, {**before, **changes})
-    test = plan.settings.evaluate.tests[label]
-    return Tested(plan, test.texts(label), label, test.conditions if test.is_conditioned else {}, test.max_length)
+    named, settings = yaml_lines.value(test), run.settings.evaluate.tests
+    if isinstance(named, Mapping):
+        name, data = CHANGED, {"split": split or "test", **named}
+    else:
+        if split is not None:
+            raise UserError(f"--test {test} says which split it is of; leave --split out")
+        if sentence := unknown_test(test, settings):
+            raise UserError(f"--test: {sentence}")
+        name, data = test, run.recipe["evaluate"]["tests"][test]
+    plan = _with_test(run, registry, name, data)
+    chosen = plan.settings.evaluate.tests[name]
+    return Tested(plan, chosen.texts(name), name, chosen.conditions if chosen.is_conditioned else {}, chosen.max_length)
 
 
-def _with_test(run: Run, registry: Registry, name: str, test: dict[str, Any]) -> Plan:
+def _with_test(run: Run, registry: Registry, name: str, test: Mapping[str, Any]) -> Plan:
     """The run's plan, with a further test in place of what had its name."""
     data = deepcopy(run.recipe)
     data["evaluate"]["tests"] = {**data["evaluate"].get("tests", {}), name: test}

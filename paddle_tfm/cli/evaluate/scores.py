@@ -143,10 +143,6 @@ class Request:
     run: Path
     split: str | None
     test: str | None
-    task: str | None
-    max_length: int | None
-    batch: int | None
-    padding: int | None
     search: str | None
     engine: str
     checkpoint: str
@@ -166,9 +162,6 @@ class Request:
         edges(self.buckets)
         if self.hypotheses and self.search:
             raise UserError("--search chooses how the run decodes, but --hypotheses brings its texts: use one of them")
-        if (self.batch or self.padding) and (self.hypotheses or self.engine != "paddle_tfm"):
-            option = "--hypotheses" if self.hypotheses else f"--engine {self.engine}"
-            raise UserError(f"--batch and --padding are of our own engine's batches; leave {option} out")
 
     def require_no_source(self, folder: Path) -> None:
         """Raises UserError where an option needs a source, which the model of the run in `folder` does not read."""
