@@ -4,14 +4,12 @@ this process."""
 import json
 import re
 import shutil
-import subprocess
 from xml.etree import ElementTree
 
 import pytest
 from recipe_text import TINY_MODEL
 from safetensors.numpy import load_file, save_file
 
-from paddle_tfm import runtime
 from paddle_tfm.cli import main
 from paddle_tfm.errors import UserError
 from paddle_tfm.train import forms, manifest
@@ -207,10 +205,3 @@ def test_a_step_that_diverged_is_done_again_unless_what_was_kept_of_it_is_damage
     path.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
     status, said = call("check", run)
     assert status == 1 and f"bad diverged {path}: damaged" in said and "not finite" not in said
-
-
-def test_the_settings_of_matplotlib_that_lie_here_are_not_read(sweep):
-    (sweep / "matplotlibrc").write_bytes(b"\xff\xff")
-    command = [*runtime.python(), "-m", "paddle_tfm", "compare", "."]
-    done = subprocess.run(command, cwd=sweep, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr

@@ -19,8 +19,6 @@ from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
     from paddle_tfm.inference.translate import Translation
-    from paddle_tfm.protocols import Search
-    from paddle_tfm.registry import Registry
     from paddle_tfm.train.run import Run
 
 LENGTH = 200  # of a continuation, where --length does not say
@@ -88,13 +86,12 @@ ONE_CELL = str.maketrans("\n\r\t", "   ")
     f"(model.max_length). Default: {LENGTH}.",
 )
 @search_option
-@click.option("--seed", type=int, metavar="N", help="Of a search that draws: another seed, other outputs.")
 @engine_option
 @checkpoint_option
 @plugin_option
 @device_option
 def command(
-    run, texts, source, target, nbest, scores, prefix, folder, layer, batch_tokens, length, search, seed,
+    run, texts, source, target, nbest, scores, prefix, folder, layer, batch_tokens, length, search,
     engine, checkpoint, plugins, device,
 ) -> None:  # fmt: skip
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN; a
@@ -128,11 +125,12 @@ def command(
     device = use_device(device)
     from paddle_tfm.export.engine import open_engine
     from paddle_tfm.inference.translate import Remarks
+    from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
     _refuse_of_the_other_kind(loaded)
-    built = _search(registry, loaded, search, seed)
+    built = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
     undecodable: list[int] = []
     alignments = _alignment_folder(folder)
     decode = open_engine(loaded, engine, built, checkpoint, scores, device, note)
@@ -163,22 +161,6 @@ def command(
     _translate_chunks(translate, lines, undecodable, target, few=bool(texts))
     for sentence in [*_undecodable(lines.name, undecodable), *remarks.sentences()]:
         warn(sentence)
-
-
-def _search(registry: Registry, run: Run, text: str | None, seed: int | None) -> Search:
-    """The search that --search says, else the recipe's; with another seed, if there is one."""
-    from paddle_tfm.components import Spec
-    from paddle_tfm.recipe import yaml_lines
-
-    if seed is None:
-        return registry.build("search", yaml_lines.value(text), "--search") if text else run.search()
-    try:
-        spec = Spec.parse(yaml_lines.value(text) if text else run.settings.search)
-    except ValueError as error:
-        raise UserError(f"--search: {error}") from error
-    if "seed" not in registry.options("search", spec.name):
-        raise UserError(f"--seed: the search '{spec.name}' draws nothing; take one that does, as --search sampling")
-    return registry.build("search", {"name": spec.name, **spec.options, "seed": seed}, "--search")
 
 
 def _refuse_of_the_other_kind(run: Run) -> None:

@@ -68,19 +68,15 @@ def test_a_text_and_what_follows(run):
     assert out.startswith("the cat") and 7 + 40 <= len(out) <= 7 + 41  # with a line break at the end
     assert set(out) <= set(TEXT)
     assert continued(run, "the cat", "--length", 40) == out
-    assert continued(run, "the cat", "--length", 40, "--seed", 9) != out
+    assert continued(run, "the cat", "--length", 40, "--search", "{name: sampling, min_length: 99, seed: 9}") != out
     assert continued(run, "the cat", "--length", 7) == out[:14] + ("" if out[13] == "\n" else "\n")
     assert len(continued(run, "")) in (200, 201)
 
 
-def test_a_seed_is_an_option_of_the_search(run):
-    of_recipe = "{name: sampling, min_length: 1000, seed: 9}"
-    assert continued(run, "a", "--length", 30, "--seed", 9) == continued(
-        run, "a", "--length", 30, "--search", of_recipe
-    )
+def test_the_search_may_be_another(run):
     greedy = continued(run, "a", "--search", "{name: greedy, min_length: 1000}", "--length", 30)
     one = "{name: sampling, top_k: 1, seed: 4, min_length: 99}"
-    assert continued(run, "a", "--search", one, "--seed", 5, "--length", 30) == greedy
+    assert continued(run, "a", "--search", one, "--length", 30) == greedy
 
 
 def test_several_texts_are_parted_and_differ(run, tmp_path):
@@ -146,7 +142,6 @@ def translator(tmp_path_factory):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--search", "greedy", "--seed", 3, "a"], "--seed: the search 'greedy' draws nothing; take one that does"),
         (["--search", "gready", "a"], "unknown search 'gready'; did you mean 'greedy'"),
         (["--search", "{name: sampling, temperature: -1}", "a"], "`temperature` must be a number above 0"),
         (["theX"], "the model has no piece 'X'"),
@@ -167,7 +162,7 @@ def test_a_run_of_the_other_kind_is_refused(run, translator):
     refused = refusal("translate", translator, "1 2", "--length", 3)
     assert "--length is of runs that continue a text, but " in refused and "is encoder-decoder; its search" in refused
     assert "Invalid value for '--length'" in call("translate", run, "--length", 0, "a").err
-    assert call("translate", translator, "1 2", "--search", "{name: sampling, max_extra: 3}", "--seed", 2).status == 0
+    assert call("translate", translator, "1 2", "--search", "{name: sampling, max_extra: 3}").status == 0
 
 
 def test_python_refuses_the_other_kind(run, translator):
