@@ -113,7 +113,7 @@ def test_the_page_leads_from_two_files_to_a_translated_line(tmp_path, monkeypatc
     assert len(of("{name: sampling").splitlines()) == 3
     assert of("--prefix").startswith("Die frohe Ärztin lacht im Zug, weil")
     assert Path("maps/alignments.txt").is_file() and Path("maps/00001.png").is_file()
-    assert "nrefs:1|" in of(f"evaluate {RUN}") and Path("scores.json").is_file()
+    assert "nrefs:1|" in of(f"evaluate {RUN}")
     assert "in test.out.de" in of("--hypotheses")
     assert "difference to plain" in of("run my-compare.yaml") and "95% interval" in of("--bootstrap")
     assert re.fullmatch(r".+\n", of("translate there"))

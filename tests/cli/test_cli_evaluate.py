@@ -44,8 +44,8 @@ def run(copied):
 
 
 def scores(*arguments):
-    """What `--json -` says, and nothing else."""
-    done = call("evaluate", *arguments, "--json", "-")
+    """What `--json` says, and nothing else."""
+    done = call("evaluate", *arguments, "--json")
     assert done.status == 0, done.err
     return json.loads(done.out)
 
@@ -67,15 +67,12 @@ def test_signatures_stand_below_the_table(run):
     assert done.out.index("word error rate") < done.out.index("bleu  nrefs") < done.out.index("predictions  run/")
 
 
-def test_json_is_all_that_was_said_in_numbers(run, tmp_path):
+def test_json_is_all_that_was_said_in_numbers(run):
     output = scores("run")
     assert list(output["metrics"]) == ["loss", *(name if isinstance(name, str) else "bleu" for name in METRICS)]
     assert output["signatures"] == {"bleu": Bleu(tokenize="none").signature()}
     assert (output["split"], output["examples"], output["hypotheses"], output["buckets"]) == ("test", 6, None, None)
     assert (run / "predictions-test.tsv").is_file()
-    done = call("evaluate", "run", "--json", "scores.json")
-    assert "scores  scores.json\n" in done.out
-    assert json.loads((tmp_path / "scores.json").read_text()) == output
     results = json.loads((run / "results.json").read_text())
     assert output["metrics"]["loss"] == results["test"]["loss"]
     assert output["metrics"]["exact_match"] == results["test"]["exact_match"]
@@ -151,7 +148,6 @@ def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp
         (["--hypotheses", "/dev/zero"], "/dev/zero: a pipe, which can be read only once"),
         (["--hypotheses", "bytes.txt"], "bytes.txt, line 2: not UTF-8 (byte 0xff at 1)"),
         (["--hypotheses", "absent.txt"], "absent.txt: no such file"),
-        (["--json", "absent/scores.json"], "--json absent/scores.json: no file can be written there"),
         (["--test", "beyond"], "--test: 'beyond' is no further test: there are none; add it to `evaluate.tests`"),
         (["--test", "{batch: 0}"], "evaluate.tests.changed.batch"),
         (
@@ -342,7 +338,7 @@ def test_predictions_go_to_out_and_the_run_stays_as_it_is(run, tmp_path):
 
 
 def test_csv_has_a_row_of_all_examples_and_one_a_bucket(run):
-    done = call("evaluate", "run", "--buckets", "5", "--csv", "-")
+    done = call("evaluate", "run", "--buckets", "5", "--csv")
     assert done.status == 0, done.err
     all_examples, *buckets = csv.DictReader(io.StringIO(done.out))
     expected = scores("run", "--buckets", "5")

@@ -96,7 +96,7 @@ def test_the_page_has_a_section_for_them(runs):
 def test_a_trained_run_can_be_tested_again(runs):
     """By the wrong model, whose outputs depend on the batch."""
     recorded = json.loads((runs / "wrong/seed-1/results.json").read_text("utf-8"))["tests"]["alone"]
-    done = call("evaluate", "runs/wrong/seed-1", "--test", "alone", "--json", "-", "--out", "alone.tsv")
+    done = call("evaluate", "runs/wrong/seed-1", "--test", "alone", "--json", "--out", "alone.tsv")
     assert done.status == 0, done.err
     again = json.loads(done.out)
     assert again["metrics"] == pytest.approx(recorded["scores"])

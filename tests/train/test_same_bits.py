@@ -110,5 +110,5 @@ def test_a_run_is_evaluated_as_it_was_trained_on_any_number_of_threads(make_trai
     results, folder = trainer.train(), trainer.run.folder
     threads(1)
     with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit):
-        main(["evaluate", str(folder), "--json", "-"])
+        main(["evaluate", str(folder), "--json"])
     assert json.loads(out.getvalue())["metrics"] == results["test"]

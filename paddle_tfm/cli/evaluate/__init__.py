@@ -10,6 +10,7 @@ import click
 from paddle_tfm.cli.common import console, create_registry, device_option, notes, plugin_option, use_device
 from paddle_tfm.cli.evaluate import scores
 from paddle_tfm.cli.evaluate.scores import QUARTERS
+from paddle_tfm.cli.tables import emit, table_options
 
 search_option = click.option("--search", default=None, help="greedy, or {name: beam, size: 10}. Default: the recipe's.")
 checkpoint_option = click.option(
@@ -53,25 +54,25 @@ engine_option = click.option(
     help="Scores by length of the source, or of the target where there is none: up to 5 words, 6 to 10, … Without "
     "numbers: four buckets of like size.",
 )
-@click.option("--json", "file", metavar="FILE|-", help="Write the scores as JSON; - is standard output.")
-@click.option("--csv", "csv_file", metavar="FILE|-", help="The same as CSV: all examples, then each bucket.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Where predictions go. Default: beside the run's own.",
 )
+@table_options
 @plugin_option
 @device_option
 def command(plugins, device, **options: Any) -> None:
     """Score the run in folder RUN on a split or on another test, and write its predictions beside it, or to --out.
-    Scores are printed first: a folder that cannot be written costs none.
+    Scores are printed first: a folder that cannot be written costs none. --csv prints a line of all examples, then one
+    a bucket.
 
     \b
     Examples:
       paddle-tfm evaluate runs/reverse/default/seed-1
       paddle-tfm evaluate runs/quickstart/pointer/seed-1 --split valid --search "{name: beam, size: 10}"
-      paddle-tfm evaluate runs/reverse --buckets 4,8 --json scores.json
+      paddle-tfm evaluate runs/reverse --buckets 4,8 --json > scores.json
       paddle-tfm evaluate runs/reverse --hypotheses other-system.txt
       paddle-tfm evaluate runs/reverse --test "{task: {test_min_length: 13, test_max_length: 14}}"
       paddle-tfm evaluate runs/reverse --test "{batch: 1, padding: 20}"
@@ -84,9 +85,10 @@ def command(plugins, device, **options: Any) -> None:
 
     evaluation = Evaluation(wanted, registry, device)
     results, metrics = evaluation.results(), evaluation.metrics
-    if not wanted.data_alone:
+    if wanted.form is None:
         scores.show(results, metrics)
     if file := evaluation.file():
-        printer = notes() if wanted.data_alone else console()
+        printer = console() if wanted.form is None else notes()
         results["predictions"] = scores.write_beside(file, evaluation.predictions, printer)
-    scores.write_files(results, metrics, wanted.file, wanted.csv_file)
+    if wanted.form is not None:
+        emit(scores.table(results, metrics), wanted.form, results)

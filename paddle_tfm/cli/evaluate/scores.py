@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddle_tfm.cli.common import console, echo, notes, warn
+from paddle_tfm.cli.common import console, warn
 from paddle_tfm.cli.lines import check_output
 from paddle_tfm.cli.tables import print_table
 from paddle_tfm.errors import UserError
@@ -20,21 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from paddle_tfm.protocols import Metric, Prediction
-
-
-def write_files(results: Mapping[str, Any], metrics: Mapping[str, Metric], json_file: str | None, csv_file: str | None):
-    """Write the scores to the files that are named; to standard output for "-"."""
-    from paddle_tfm.files import json_text, write_named
-
-    texts = {"scores": (json_file, json_text(results)), "scores, CSV": (csv_file, table(results, metrics).csv())}
-    for what, (target, text) in texts.items():
-        if target == "-":
-            echo(text, nl=False)
-        elif target is not None:
-            write_named(Path(target), text)
-            (notes() if "-" in (json_file, csv_file) else console()).print(
-                f"{what}  {target}", markup=False, soft_wrap=True
-            )
 
 
 def write_beside(file: Path, predictions: Sequence[Prediction], printer: Console) -> str | None:
@@ -148,15 +133,13 @@ class Request:
     checkpoint: str
     hypotheses: Path | None
     buckets: str | None
-    file: str | None
-    csv_file: str | None
     out: Path | None
+    form: str | None
 
     def require_sound(self) -> None:
         """Raises UserError where options contradict each other, or a file cannot be written."""
-        for target, option in ((self.file, "--json"), (self.csv_file, "--csv"), (self.out, "--out")):
-            if target is not None:
-                check_output(str(target), None, option)
+        if self.out is not None:
+            check_output(str(self.out), None, "--out")
         if self.out is not None and self.hypotheses:
             raise UserError("--out is where predictions go, but --hypotheses brings them: use one of them")
         edges(self.buckets)
@@ -173,8 +156,3 @@ class Request:
     def edges(self) -> list[int] | None:
         """The ends of the buckets; empty: four of like size; None: no buckets. Raises UserError: these are none."""
         return edges(self.buckets)
-
-    @property
-    def data_alone(self) -> bool:
-        """Whether standard output is for data alone."""
-        return "-" in (self.file, self.csv_file)
