@@ -20,7 +20,7 @@ from paddle_tfm.onednn.primitives import DST, SRC, Failed, Primitive, address, d
 HAS_AVX512 = not onednn.why_not() and onednn.library().has_avx512
 needs_onednn = pytest.mark.skipif(bool(onednn.why_not()), reason=str(onednn.why_not()))
 needs_bfloat16 = pytest.mark.skipif(bool(onednn.why_not("bfloat16")), reason=str(onednn.why_not("bfloat16")))
-SHAPES = [(1, 1, 1), (3, 4, 5), (1, 256, 64), (129, 65, 77), (150, 3000, 40), (500, 256, 300)]  # M, K, N
+SHAPES = [(1, 1, 1), (1, 256, 64), (129, 65, 77), (150, 3000, 40)]  # M, K, N
 
 
 def numbers(*shape, seed=0):
@@ -81,10 +81,9 @@ def kernels_of_amx(request, monkeypatch):
 @pytest.mark.parametrize(("m", "k", "n"), SHAPES)
 @pytest.mark.parametrize("transpose_a", [False, True])
 @pytest.mark.parametrize("transpose_b", [False, True])
-@pytest.mark.parametrize("scale", [1.0, 0.25])
-def test_a_product_of_bfloat16_sums_in_float32(m, k, n, transpose_a, transpose_b, scale):
+def test_a_product_of_bfloat16_sums_in_float32(m, k, n, transpose_a, transpose_b):
     """The factors are rounded and nothing else is: against the product in float64 of the rounded factors."""
-    a, b, shift = rounded(numbers(m, k)), rounded(numbers(k, n, seed=1)), numbers(n, seed=2)
+    a, b, shift, scale = rounded(numbers(m, k)), rounded(numbers(k, n, seed=1)), numbers(n, seed=2), 0.25
     exact, atol = scale * widened(a).astype(np.float64) @ widened(b).astype(np.float64), 2e-6 * np.sqrt(k) * 4
     stored = (np.ascontiguousarray(a.T) if transpose_a else a), (np.ascontiguousarray(b.T) if transpose_b else b)
     out = np.full((m, n), np.nan, np.float32)
@@ -97,7 +96,7 @@ def test_a_product_of_bfloat16_sums_in_float32(m, k, n, transpose_a, transpose_b
 
 @needs_bfloat16
 @pytest.mark.usefixtures("kernels_of_amx")
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_product_of_bfloat16_is_right_whatever_its_shape(seed):
     """oneDNN has a way of its own for each range of sizes. Some are wrong: kernels of 3.6.2 for any number of rows, where
     a sum is long and the last rows are few."""
@@ -129,7 +128,7 @@ def test_a_product_of_bfloat16_reads_and_writes_columns_of_wider_matrices(m):
 
 @needs_bfloat16
 @pytest.mark.usefixtures("kernels_of_amx")
-@pytest.mark.parametrize("rows", [1, 2, 17, 128, 130, 300])
+@pytest.mark.parametrize("rows", [1, 17, 130])
 def test_a_row_of_a_product_does_not_depend_on_the_rows_beside_it(rows):
     a, b = rounded(numbers(500, 256)), rounded(numbers(256, 300, seed=1))
     whole = gemm(a, b, np.empty((500, 300), np.float32))

@@ -37,8 +37,8 @@ def agree(results, expected):
     np.testing.assert_allclose([h.score for h in results], [score for _, score in expected], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
-@pytest.mark.parametrize("overrides", [[], ["model.position=rotary"], ["model.norm=batch", "model.attention=linear"]])
+@pytest.mark.parametrize("alpha", [0.0, 1.5])
+@pytest.mark.parametrize("overrides", [[], ["model.norm=batch", "model.attention=linear"]])
 def test_a_wide_beam_ranks_every_output(tiny_model, examples, every_output, alpha, overrides):
     model, search = tiny_model(*overrides), wide(alpha)
     for example, results in zip(examples, decode_all(model, examples, search)):
@@ -88,7 +88,7 @@ def test_no_n_gram_comes_twice_and_nothing_else_is_lost(tiny_model, examples, ev
         agree(results, ranked(every_output(model, example), search, lambda ids: not repeats(ids, n)))
 
 
-@pytest.mark.parametrize("shortest", [1, 3, 4])
+@pytest.mark.parametrize("shortest", [1, 4])
 def test_no_output_is_shorter_than_min_length(tiny_model, examples, every_output, shortest):
     model, search = tiny_model(), wide(0.6, min_length=shortest)
     for example, results in zip(examples, decode_all(model, examples, search)):
