@@ -3,11 +3,12 @@
 import importlib.util
 import json
 import os
-import pty
 import sys
 from pathlib import Path
 
 import pytest
+
+from paddle_tfm.cli import common
 
 NOTEBOOKS = Path(__file__).parent.parent / "docs/notebooks"
 ENGLISH = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb") if ".zh-CN" not in path.name)
@@ -42,32 +43,9 @@ def test_a_notebook_runs_as_it_is(name, tmp_path, monkeypatch):
     assert expected in everything
 
 
-def test_progress_in_a_notebook_is_lines_and_no_bar(tmp_path):
+@pytest.mark.parametrize("in_notebook", [False, True])
+def test_progress_in_a_notebook_is_lines_and_no_bar(in_notebook, monkeypatch):
     """What a cell runs stands in a terminal that no one can move the cursor of."""
-
-    def erased_lines(number, **environment):
-        process, end = pty.fork()
-        if process == 0:
-            os.environ.update(environment)
-            sizes = [
-                "train.steps=4",
-                "evaluate.every=2",
-                "model.d_model=16",
-                "task.train=100",
-                "task.valid=10",
-                "task.test=10",
-            ]
-            arguments = ["-m", "paddle_tfm", "run", "reverse", *sizes, "--out", str(tmp_path / f"runs{number}")]
-            os.execv(sys.executable, [sys.executable, *arguments])
-        text = b""
-        try:
-            while part := os.read(end, 65536):
-                text += part
-        except OSError:  # the other end is closed
-            pass
-        os.waitpid(process, 0)
-        assert b"valid" in text
-        return text.count(b"\x1b[2K")
-
-    assert erased_lines(1) > 0
-    assert erased_lines(2, JPY_PARENT_PID="1") == 0
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setitem(os.environ, common.NOTEBOOK, "1") if in_notebook else monkeypatch.delenv(common.NOTEBOOK, False)
+    assert common.notes.__wrapped__().is_terminal != in_notebook

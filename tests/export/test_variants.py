@@ -165,12 +165,10 @@ def ids(hypotheses):
         {},
         {"max_ratio": 0.5, "max_extra": 1},
         {"min_length": 9, "max_length": 11},
-        {"no_repeat_ngram": 2},
         {"no_repeat_ngram": 1, "max_extra": 40},
-        {"min_length": 60},
     ],
 )
-@pytest.mark.parametrize("prefixes", [None, [[]] * 39 + [[5, 6, 7]], [[9], [7, 7, 7]] * 20])
+@pytest.mark.parametrize("prefixes", [None, [[9], [7, 7, 7]] * 20])
 def test_greedy_is_the_same_under_constraints_and_prefixes(both, components, sentences, options, prefixes):
     search = components.build("search", {"name": "greedy", **options}, "")
     ours, theirs = (decode(sentences, search, 200, None, prefixes) for decode in both)

@@ -42,6 +42,7 @@ def run(*command, threads=1):
     return done.stdout
 
 
+@pytest.mark.reliability
 def test_no_kernel_leaves_the_stack():
     lines = run(HERE / "each_kernel.py", "stack", "0.3").splitlines()
     assert len(lines) >= 14

@@ -98,7 +98,7 @@ def test_the_longest_output_is_that_of_the_sentence_and_not_of_its_batch(decoded
     assert decoded_lengths(Greedy(max_ratio=2.0, max_extra=1), (5, 3, 8), [[], [4] * 7, []]) == [9, 7, 15]
 
 
-@pytest.mark.parametrize("options", [(), ("model.position=learned",), ("model.head=fix", "model.norm=rms")])
+@pytest.mark.parametrize("options", [(), ("model.head=fix", "model.norm=rms")])
 def test_a_search_sees_weights_that_changed_since_the_last(make_model, make_batch, options):
     """Set in place, written to by another process' view, replaced by a new parameter or by another layer's, and after a
     training step: what comes out is what a model with these weights from the start gives."""

@@ -37,8 +37,8 @@ def agree(results, expected):
     np.testing.assert_allclose([h.score for h in results], [score for _, score in expected], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
-@pytest.mark.parametrize("overrides", [[], ["model.position=rotary"], ["model.norm=batch", "model.attention=linear"]])
+@pytest.mark.parametrize("alpha", [0.0, 1.5])
+@pytest.mark.parametrize("overrides", [[], ["model.norm=batch", "model.attention=linear"]])
 def test_a_wide_beam_ranks_every_output(tiny_model, examples, every_output, alpha, overrides):
     model, search = tiny_model(*overrides), wide(alpha)
     for example, results in zip(examples, decode_all(model, examples, search)):
@@ -88,7 +88,7 @@ def test_no_n_gram_comes_twice_and_nothing_else_is_lost(tiny_model, examples, ev
         agree(results, ranked(every_output(model, example), search, lambda ids: not repeats(ids, n)))
 
 
-@pytest.mark.parametrize("shortest", [1, 3, 4])
+@pytest.mark.parametrize("shortest", [1, 4])
 def test_no_output_is_shorter_than_min_length(tiny_model, examples, every_output, shortest):
     model, search = tiny_model(), wide(0.6, min_length=shortest)
     for example, results in zip(examples, decode_all(model, examples, search)):
@@ -116,14 +116,14 @@ def test_constraints_and_prefixes_together(tiny_model, examples, every_output):
 def test_where_nothing_else_is_possible_the_end_is(tiny_model, examples, every_output):
     """Three words, none twice, at least four tokens: all three in some order, and the end with its own probability."""
     model, search = tiny_model(), wide(min_length=4, no_repeat_ngram=1)
-    for example, results in zip(examples, decode_all(model, examples, search)):
-        every = every_output(model, example)
+    outputs = [every_output(model, example) for example in examples]
+    for every, results in zip(outputs, decode_all(model, examples, search)):
         agree(results, ranked(every, search, lambda ids: sorted(ids) == sorted(WORDS)))
     for search in (Greedy(min_length=9, no_repeat_ngram=1), Sampling(samples=20, min_length=9, no_repeat_ngram=1)):
-        for example, hypotheses in zip(examples, decode_all(model, examples, search)):
+        for every, hypotheses in zip(outputs, decode_all(model, examples, search)):
             for ids, score in hypotheses:
                 assert sorted(ids) == sorted(WORDS)
-                assert score == pytest.approx(every_output(model, example)[tuple(ids)], abs=1e-3)
+                assert score == pytest.approx(every[tuple(ids)], abs=1e-3)
 
 
 def test_lengths_are_bounded_by_what_is_said_and_by_the_model(tiny_model, examples):
