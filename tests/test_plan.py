@@ -34,13 +34,6 @@ def problem_paths(registry, *overrides) -> list[str]:
 # ------------------------------------------------------------------------------------------- all problems at once
 
 
-def test_what_names_and_constructors_and_neighbours_refuse_comes_at_once(registry):
-    """An unknown name no longer hides that a constructor refuses another component's options."""
-    overrides = ["search={name: beam, size: 0}", "evaluate.metrics=[exact_match, blue]", "model.num_heads=3"]
-    assert sorted(problem_paths(registry, *overrides)) == ["evaluate.metrics[1]", "model.attention", "search"]
-    assert "model.norm" in problem_paths(registry, *overrides, "model.norm=layr")
-
-
 def test_wrong_structure_does_not_hide_what_is_wrong_with_components(registry):
     paths = problem_paths(
         registry,
@@ -103,24 +96,6 @@ def test_neighbours_that_do_not_fit_are_problems_of_the_plan(registry, overrides
     if path != "model.share_embeddings":  # that is between two sections
         with pytest.raises(RecipeError):
             build(plan.model, 13, 13)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "path"),
-    [
-        (["model.num_heads=3"], "model.attention"),
-        (["model.position.cross=sinusoidal"], "model.position.cross"),
-        (["model.attention=linear", "model.position=alibi"], "model.position"),
-        (["model.position={name: chain, parts: [sinusoidal, alibi]}", "model.attention=linear"], "model.position"),
-    ],
-)
-def test_an_encoding_is_held_to_its_attention_where_it_is_built(registry, overrides, path):
-    """Its ways to act may depend on its options, so that only what is built knows them."""
-    assert planned(registry, *overrides).problems == ()
-    with pytest.raises(RecipeError) as caught:
-        check(load_recipe("base", [*SMALL, *overrides]), registry)
-    (problem,) = caught.value.problems
-    assert problem.path == path and problem.file
 
 
 # ------------------------------------------------------------------------------------------------- resolved once

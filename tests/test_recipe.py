@@ -113,32 +113,19 @@ def test_aliases_and_merges_are_plain_yaml():
     assert yaml_lines.load("a: &x {b: 1}\nc: {<<: *x, d: 2}\ne: *x\n", "f")[0]["c"] == {"b": 1, "d": 2}
 
 
-def test_a_missing_and_an_undecodable_file_are_reported():
-    Path("latin.yaml").write_bytes("name: é".encode("latin-1"))
-    with pytest.raises(UserError, match=r"latin\.yaml: not UTF-8 text"):
-        load("latin.yaml")
+def test_a_file_that_cannot_be_read_is_reported():
     with pytest.raises(UserError, match="absent: cannot be read: No such file"):
         yaml_lines.load_file(Path("absent"))
 
 
 def test_dumped_text_reads_back_equal():
     words = [
-        "no",
-        "on",
-        "1e-5",
-        "1e-05",
-        "null",
-        "~",
+        *["no", "on", "1e-5", "1e-05", "null", "~", "#x", "{a}", "[a]", "it's", "12:30"],
         "",
         " ",
         "a: b",
-        "#x",
-        "{a}",
-        "[a]",
-        "it's",
         '"q"',
         "猫 在",
-        "12:30",
     ]
     words += ["line\nbreak", "- x", "true", "0x1F", "2024-01-01", "012", "=", "*a", "&b", "!c", "%d", "@e", "|", ">"]
     words += ["x" * 150, "x y " * 60, "é\x85\u2028k", "trail ", ": ", "a #b", "{", "}", ",", "?", "-", "---", "..."]
@@ -229,18 +216,6 @@ def test_a_base_s_own_comparison_is_not_inherited():
     write("baseline: a\nduration: 1 minute\nvariants: {a: {}, b: {model.norm: rms}}\n", "first.yaml")
     data = load(write("", base="base: first.yaml\n")).data
     assert not {"baseline", "variants", "duration"} & set(data)
-
-
-def test_a_base_that_is_not_there_or_leads_back_is_reported():
-    with pytest.raises(
-        UserError, match=r"mine\.yaml line 2: base 'bse\.yaml' is no file beside it and no shipped recipe"
-    ):
-        load(write("base: bse.yaml", base="name: x\n"))
-    write("", "a.yaml", base="base: b.yaml\n")
-    write("", "b.yaml", base="base: c.yaml\n")
-    write("", "c.yaml", base="base: a.yaml\n")
-    with pytest.raises(UserError, match=r"a\.yaml: its `base` leads back to itself"):
-        load("a.yaml")
 
 
 # --------------------------------------------------------------------------------------------------------- overrides
@@ -413,13 +388,9 @@ def test_a_grid_is_a_product_with_names():
     assert runs[3].settings.train.label_smoothing == 0.1
 
 
-@pytest.mark.parametrize(
-    "value, name",
-    [("batch", "batch"), ({"encoder": "batch", "decoder": "layer"}, "batch+layer"), (0.1, "0.1"), ("a/b", "a_b"),
-     ({"name": "shaw", "clip": 8}, "shaw-clip8"), (["a", 1], "a+1"), (None, "None")],
-)  # fmt: skip
-def test_names_of_a_grid_s_values(value, name):
-    assert label(value) == name
+def test_names_of_a_grid_s_values():
+    values = [{"encoder": "batch", "decoder": "layer"}, "a/b", {"name": "shaw", "clip": 8}, ["a", 1], None]
+    assert [label(value) for value in values] == ["batch+layer", "a_b", "shaw-clip8", "a+1", "None"]
 
 
 @pytest.mark.parametrize("name", ["1e-05", "no", "sinusoidal+alibi", "中文"])
@@ -469,6 +440,7 @@ def test_the_text_of_an_error_is_a_table():
         ("model: 3", "line 2  model  must be a mapping, but is 3"),
         ("train: {steps: 1.5}", "line 2  train.steps  must be a whole number, but is 1.5"),
         ("train: {steps: 0}", "line 2  train.steps  must be greater than 0, but is 0"),
+        ("model:", "line 2  model  must be a mapping, but is empty"),
         ("train: {label_smoothing: x}", "line 2  train.label_smoothing  must be a number, but is 'x'"),
         ("model: {scale_embedding: yes}", "line 2  model.scale_embedding  must be true or false, but is 'yes'"),
         ("task:", "line 2  task  must be a name or {name: …, options…}, but is empty"),
@@ -476,9 +448,10 @@ def test_the_text_of_an_error_is_a_table():
         ("name: a/b", "line 2  name  must be of letters, digits, `_`, `.` and `-`, but is 'a/b'"),
         ("evaluate: {metrics: []}", "line 2  evaluate.metrics  must be a list of one or more, but is []"),
         ("seeds: [1, 1]", "line 2  seeds  must be distinct, but are [1, 1]"),
+        ("evaluate: {metrics: loss}", "line 2  evaluate.metrics  must be a list, but is 'loss'"),
+        ("seeds: 3", "line 2  seeds  must be a list, but is 3"),
+        ("seeds: [1, x]", "line 2  seeds[1]  must be a whole number, but is 'x'"),
         ("baseline: [a]", "line 2  baseline  must be text or null, but is ['a']"),
-        ("baseline: pst\nvariants: {pre: {}, post: {}}",
-         "line 2  baseline  unknown variant 'pst'; did you mean 'post'? Known: post, pre"),
         ("variants: [a]", "line 2  variants  must be a mapping, but is ['a']"),
         ("variants: {a/b: {}}", "line 2  variants.a/b  'a/b' must be a folder's name: at most 100 characters, no slash, no control character, no dot at its beginning"),
         *(
@@ -488,7 +461,6 @@ def test_the_text_of_an_error_is_a_table():
         ("variants:\n  a: {seeds: [3]}", "line 3  variants.a.seeds  belongs to the recipe; a variant cannot set it"),
         ("grid: {model.norm: layer}", "line 2  grid.model.norm  must be a list, but is 'layer'"),
         ("grid: {model.norm: [rms, rms]}", "line 2  grid  two combinations are called 'rms'; write `variants`, each"),
-        ("variants: {a: {}}\ngrid: {model.norm: [rms]}", "line 3  grid  stands beside `variants`; keep one of the two"),
     ],
 )  # fmt: skip
 def test_structure_is_checked(text, line):
@@ -518,14 +490,6 @@ def test_a_recipe_without_base_says_what_is_missing():
     lines = error_lines("model: {d_model: 8}\n", base="")
     assert any("train" in line and "is missing; start with `base: base.yaml`" in line for line in lines)
     assert len(lines) > 20
-
-
-def test_the_first_comparison_s_placement_is_enough_without_a_base():
-    """Nothing that a kind has no site for needs to be said."""
-    data = load("base").data
-    data["model"]["attention"] = {"encoder": "multihead", "decoder": {"self": "multihead", "cross": "linear"}}
-    Path("whole.yaml").write_text(yaml_lines.dump(data), "utf-8")
-    assert load("whole.yaml").runs()[0].settings.model.attention["decoder"]["cross"] == "linear"
 
 
 def test_what_is_wrong_inside_a_variant_points_at_the_variant_s_line(registry):
@@ -558,9 +522,6 @@ def test_a_required_plugin_that_failed_to_load_is_quoted(registry):
     plugins.failures["my_norms"] = "ModuleNotFoundError: No module named 'zzz'"
     (line,) = error_lines("requires: [my_norms]", Registry(plugins))
     assert line.endswith("plugin 'my_norms' is missing; it failed to load: ModuleNotFoundError: No module named 'zzz'")
-
-
-def test_a_recipe_that_requires_what_is_there_is_sound(registry):
     assert len(check(load(write("requires: [norm, attention]")), registry)) == 1
 
 

@@ -3,7 +3,6 @@
 import itertools
 import time
 import tracemalloc
-from pathlib import Path
 
 import pytest
 
@@ -56,8 +55,7 @@ def test_what_would_grow_without_end_is_refused_at_once(text, message):
 
 
 def test_what_stays_below_the_limits_is_read():
-    data, _ = yaml_lines.load(_aliases_of_aliases(4) + "n: 1" + "0" * 99 + "\ndeep: " + "[" * 48 + "]" * 48, "f")
-    assert data["n"] == 10**99
+    data, _ = yaml_lines.load(_aliases_of_aliases(4) + "deep: " + "[" * 48 + "]" * 48, "f")
     assert sum(len(group) for part in data["e"] for one in part for group in one) == 9**3 * 9
 
 
@@ -91,18 +89,6 @@ def test_a_product_of_too_many_variants_is_a_sentence(name):
         load(name, [*lists, *(["evaluate.every=10,20"] if name == "copy" else [])]).written_variants()
 
 
-def test_a_grid_of_too_many_variants_is_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    axes = "\n".join(
-        f"  {path}: {list(range(4, 404, 4))}" for path in ("model.d_ff", "train.steps", "model.max_length")
-    )
-    Path("grid.yaml").write_text(f"base: base.yaml\ngrid:\n{axes}\n")
-    with pytest.raises(
-        UserError, match=r"grid\.yaml: grid: would be 100 × 100 × 100 = 1,000,000 variants, but at most"
-    ):
-        load("grid.yaml").runs()
-
-
 def test_the_variants_of_a_large_grid_are_checked_in_time_that_grows_with_their_number():
     def seconds(values):
         recipe = load("copy", [f"train.steps={','.join(map(str, range(1, values + 1)))}"])
@@ -132,15 +118,3 @@ def test_many_variants_of_many_values_are_a_sentence(tmp_path):
     recipe = _written(tmp_path, f"{variants}\nrequires: [{', '.join(['x'] * 6_000)}]")
     with pytest.raises(UserError, match=r"2,000 variants of 6,\d\d\d values each, but at most 10,000,000 are read"):
         recipe.expand()
-
-
-def test_a_recipe_of_many_values_is_read_in_time_that_grows_with_their_number(tmp_path):
-    def seconds(values):
-        text = f"train: {{{', '.join(f'a{i}: [1]' for i in range(values))}}}"
-        begin = time.process_time()
-        recipe = _written(tmp_path, text)
-        assert len(recipe.data["train"]) > values
-        return time.process_time() - begin
-
-    seconds(10)
-    assert seconds(4_000) < 6 * seconds(1_000) + 0.5

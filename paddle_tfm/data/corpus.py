@@ -164,13 +164,4 @@ def _counted(of_split: Sequence[array], trained: Sequence[np.ndarray]) -> dict[s
 def _is_example(item: object) -> bool:
     if not isinstance(item, Example) or not isinstance(item.labels, tuple):
         return False
-    return all(isinstance(text, str) and _is_unicode(text) for text in (item.source, item.target, *item.labels))
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether it can be written as UTF-8: half of a surrogate pair, which some escapes give, cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return all(isinstance(text, str) for text in (item.source, item.target, *item.labels))

@@ -27,7 +27,7 @@ class Dataset(Component):
     """A named corpus: where its files come from and how a split is read.
 
     A subclass says in one line of its docstring what it is, lists its files (`catalogue`; `files`, if options choose
-    among them) and reads them (`read`). Fetching, checking and the place on disk are the engine's (`data.cache`).
+    among them) and reads them (`read`). Fetching, checking and the place on disk are the engine's (`data.datasets`).
     `folder` is the name of its folder there. `languages` are those of source and target, where texts are in languages.
 
     Invariances: the same files give the same examples, in the same order.

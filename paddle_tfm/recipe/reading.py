@@ -26,7 +26,7 @@ def find(name: str) -> Path:
     """The file of a recipe: a path, or the name of a shipped one.
 
     Raises:
-        UserError: neither exists; the nearest shipped name is given. Or it is a folder, a pipe or a device.
+        UserError: neither exists; the nearest shipped name is given. Or it is a folder.
     """
     path = Path(name)
     if is_file(path):
@@ -38,8 +38,6 @@ def find(name: str) -> Path:
         if path.is_dir():
             own = path / "recipe.yaml"
             raise UserError(f"{name} is a folder, and a recipe is a file{f', here {own}' if is_file(own) else ''}")
-        if path.exists():
-            raise UserError(f"{name} is no regular file, as a recipe must be")
     if path.suffix in (".yaml", ".yml"):
         raise UserError(f"{name}: no such file; shipped recipes: {', '.join(sorted(known))}")
     raise UserError(unknown("recipe", name, known))

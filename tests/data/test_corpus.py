@@ -144,13 +144,6 @@ def test_segmentations_are_drawn_anew_each_epoch_and_depend_on_nothing_else():
     assert all("".join(vocabulary.decode(ids)) == "abab" for ids in drawn)
 
 
-def test_vocabularies_hold_what_the_tokenizer_asks_for():
-    texts = [["a", "b", "a", "c"]]
-    assert Vocabulary.learn(texts, always=["z", "a"]).pieces[4:] == ["a", "b", "c", "z"]
-    assert Vocabulary.learn(texts, min_frequency=2, always=["z"]).pieces[4:] == ["a", "z"]
-    assert Vocabulary.learn(texts, max_size=6, always=["z"]).pieces[4:] == ["a", "z"]
-
-
 def test_a_drawn_segmentation_never_exceeds_the_longest_allowed():
     texts = [Example("ab" * 10, "ba" * 10)]
 

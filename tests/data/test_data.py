@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import itertools
 import lzma
 
 import numpy as np
@@ -44,15 +45,14 @@ def codec():
     return Codec.learn(planned("tokenizer=word"), PAIRS)
 
 
-def test_special_ids_differ():
-    assert len({PAD, BOS, EOS, UNKNOWN}) == 4
-
-
 def test_vocabulary_orders_by_frequency_and_obeys_its_limits():
     texts = [["b", "a", "b"], ["c", "b", "a", "<pad>"]]
     assert Vocabulary.learn(texts).pieces[4:] == ["b", "a", "c"]
     assert Vocabulary.learn(texts, min_frequency=2).pieces[4:] == ["b", "a"]
     assert Vocabulary.learn(texts, max_size=5).pieces[4:] == ["b"]
+    assert Vocabulary.learn(texts, always=["z", "b"]).pieces[4:] == ["b", "a", "c", "z"]
+    assert Vocabulary.learn(texts, min_frequency=3, always=["z"]).pieces[4:] == ["b", "z"]
+    assert Vocabulary.learn(texts, max_size=6, always=["z"]).pieces[4:] == ["b", "z"]
     vocabulary = Vocabulary(["b", "a"])
     assert vocabulary.encode(["a", "?", "b"]) == [5, UNKNOWN, 4]
     assert vocabulary.decode([5, 4, 6], extra=("copied",)) == ["a", "b", "copied"]
@@ -162,6 +162,17 @@ def test_mixed_batches_are_random_samples_within_the_budget():
         assert stream.padding() == pytest.approx(1 - sum(mask.sum() for mask in padding) / padded)
     deviation = encoded.lengths[:, 0].std() / np.sqrt(512 / 12)
     assert 0.5 * deviation < spread["mixed"] < 1.5 * deviation < 0.5 * spread["by_length"]
+
+
+@pytest.mark.parametrize("batches", ["by_length", "mixed"])
+def test_planned_tokens_are_those_of_the_batches_over_several_epochs(batches):
+    encoded = examples()
+    stream = Stream(encoded, 64, seed=1, batches=batches)
+    taken = [next(stream).tokens for _ in range(150)]
+    assert stream.epoch > 1 and np.std(taken) > 0
+    planned_tokens = Stream(encoded, 64, seed=1, batches=batches).planned_tokens()
+    assert list(itertools.islice(planned_tokens, 150)) == taken
+    assert (encoded.lengths[:, 0] != encoded.lengths[:, 1]).any()
 
 
 @pytest.mark.parametrize("batches", ["by_length", "mixed"])

@@ -109,16 +109,46 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-# ------------------------------------------------------------------------------------------------------------- it works
+# ----------------------------------------------------------------------------------------- broken off, wrong, resumed
+
+MORE = DATA + b"more"
 
 
-@pytest.mark.parametrize("size", [len(DATA), None])
-@pytest.mark.parametrize("sha256", [SHA, None])
-def test_a_whole_file(server, tmp_path, sha256, size):
-    fetch(remote(server, [send], sha256=sha256, size=size), tmp_path / "a.bin")
+def sent(**options):
+    """`send` with these options."""
+    return partial(send, **options)
+
+
+@pytest.mark.parametrize(
+    "answers, left, known, asked",
+    [
+        ([send], b"", {}, [None]),
+        ([send], b"", {"sha256": None, "size": None}, [None]),
+        ([sent(length=False)], b"", {"sha256": None, "size": None}, [None]),
+        ([sent(cut=100_000), sent(cut=50_000), send], b"", {}, [None, 100_000, 150_000]),
+        ([sent(cut=100_000)], b"", {}, [None, 100_000, 200_000]),  # often, as long as it brings bytes
+        ([sent(cut=100_000, length=False), send], b"", {}, [None, 100_000]),  # noticed by the known size
+        ([sent(cut=100_000), sent(ranges=False)], b"", {}, [None, 100_000]),  # who ignores `Range` begins again
+        ([sent(cut=100_000), sent(start=7), send], b"", {}, [None, 100_000, None]),  # resumes elsewhere
+        ([partial(stall, cut=100_000), send], b"", {}, [None, 100_000]),
+        ([partial(status, code=500), partial(status, code=429), send], b"", {}, [None] * 3),
+        ([sent(content=ROTTEN), send], b"", {}, [None] * 2),
+        ([send], DATA[:200_000], {}, [200_000]),  # left by an earlier process
+        ([send], DATA, {}, []),
+        ([send], ROTTEN[:200_000], {}, [200_000, None]),
+        ([send], MORE, {}, [None]),
+        ([send], MORE, {"size": None}, [len(MORE), None]),
+        ([send], ROTTEN[:200_000], {"sha256": None}, [None]),  # without a hash nothing is resumed
+    ],
+)
+def test_the_file_comes_whole(server, tmp_path, answers, left, known, asked):
+    """`left`: what an earlier fetch has left. `asked`: from which byte on, None: from the first without a word."""
+    if left:
+        (tmp_path / "a.bin.part").write_bytes(left)
+    fetch(remote(server, [*answers], **known), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
     assert names(tmp_path) == ["a.bin"]
-    assert server.requests == [("/0", None)]
+    assert server.requests == [("/0", begin and f"bytes={begin}-") for begin in asked]
 
 
 def test_redirects_are_followed_also_when_resuming(server, tmp_path):
@@ -139,7 +169,7 @@ def test_an_observer_is_called_for_every_byte(server, tmp_path):
         return lambda done, total: calls.append((done, total))
 
     with observed(begin):
-        fetch(remote(server, [partial(send, cut=100_000), send]), tmp_path / "a.bin")
+        fetch(remote(server, [sent(cut=100_000), send]), tmp_path / "a.bin")
     assert calls[:2] == [(f"{tmp_path.name}/a.bin", len(DATA)), (0, len(DATA))]
     assert (100_000, len(DATA)) in calls and calls[-1] == (len(DATA), len(DATA))
     done = [first for first, _ in calls[1:]]
@@ -151,60 +181,7 @@ def test_without_an_observer_a_line_says_what_is_fetched(server, tmp_path, capsy
     assert capsys.readouterr().err == f"fetching {tmp_path.name}/a.bin (0.3 MB)\n"
 
 
-# -------------------------------------------------------------------------------------------------- broken off, resumed
-
-
-def test_a_truncated_body_is_resumed(server, tmp_path):
-    fetch(remote(server, [partial(send, cut=100_000), partial(send, cut=50_000), send]), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert [header for _, header in server.requests] == [None, "bytes=100000-", "bytes=150000-"]
-
-
-def test_a_server_that_ignores_range_restarts_cleanly(server, tmp_path):
-    fetch(remote(server, [partial(send, cut=100_000), partial(send, ranges=False)]), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert [header for _, header in server.requests] == [None, "bytes=100000-"]
-
-
-def test_a_server_that_always_truncates_at_the_same_byte_is_abandoned(server, tmp_path):
-    file = remote(server, [partial(send, cut=100_000, ranges=False)])
-    assert complaint(file, tmp_path / "a.bin") == f"{server.host}: the connection ended early"
-    assert len(server.requests) == 1 + fetching.MAX_FRUITLESS_TRIES
-
-
-def test_what_an_earlier_process_left_is_resumed(server, tmp_path):
-    (tmp_path / "a.bin.part").write_bytes(DATA[:200_000])
-    fetch(remote(server, [send]), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert server.requests == [("/0", "bytes=200000-")]
-
-
-@pytest.mark.parametrize("left", [ROTTEN[:200_000], DATA + b"more"])
-def test_a_rotten_part_is_thrown_away(server, tmp_path, left):
-    (tmp_path / "a.bin.part").write_bytes(left)
-    fetch(remote(server, [send]), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert server.requests[-1] == ("/0", None)
-
-
-def test_a_stalled_connection_is_retried(server, tmp_path):
-    fetch(remote(server, [partial(stall, cut=100_000), send]), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert [header for _, header in server.requests] == [None, "bytes=100000-"]
-
-
-def test_a_server_that_never_answers(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 0.1)
-    assert complaint(remote(server, [stall]), tmp_path / "a.bin") == f"{server.host}: no answer in time"
-
-
 # -------------------------------------------------------------------------------------------------------- wrong answers
-
-
-def test_corrupted_once(server, tmp_path):
-    fetch(remote(server, [partial(send, content=ROTTEN), send]), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert server.requests == [("/0", None)] * 2
 
 
 def test_corrupted_twice_then_the_next_mirror(server, tmp_path):
@@ -213,33 +190,29 @@ def test_corrupted_twice_then_the_next_mirror(server, tmp_path):
     assert server.requests == [("/0", None)] * 2 + [("/1", None)]
 
 
-def test_another_size_is_refused_before_it_is_fetched(server, tmp_path):
-    reason = complaint(remote(server, [partial(send, content=DATA[:77])]), tmp_path / "a.bin")
-    assert reason == f"{server.host} gives another file (77 bytes instead of 300,000)"
+@pytest.mark.parametrize(
+    "answer, known, said, requests",
+    [
+        (stall, {}, ": no answer in time", 3),
+        (sent(cut=100_000, ranges=False), {}, ": the connection ended early", 4),
+        (partial(status, code=503), {}, ": answers 503 Service Unavailable", 3),
+        (sent(content=DATA[:77]), {}, " gives another file (77 bytes instead of 300,000)", 1),
+        (sent(kind="text/html; charset=utf-8"), {"sha256": None, "size": None}, " answers with a web page", 1),
+    ],
+)
+def test_a_mirror_that_does_not_give_it_is_abandoned(server, tmp_path, monkeypatch, answer, known, said, requests):
+    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 0.2)
+    assert complaint(remote(server, [answer], **known), tmp_path / "a.bin") == server.host + said
+    assert len(server.requests) == requests
 
 
-@pytest.mark.parametrize("code", [404])
+@pytest.mark.parametrize("code", [403, 404, 410])
 def test_a_refusal_is_final_for_a_mirror(server, tmp_path, code):
     file = remote(server, [partial(status, code=code)])
     assert complaint(file, tmp_path / "a.bin").startswith(f"{server.host} answers {code} ")
     assert len(server.requests) == 1
     fetch(remote(server, [partial(status, code=code)], [send]), tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == DATA
-
-
-@pytest.mark.parametrize("code", [503, 429])
-def test_an_overloaded_server_is_asked_again(server, tmp_path, code):
-    fetch(remote(server, [partial(status, code=code), partial(status, code=code), send]), tmp_path / "a.bin")
-    assert (tmp_path / "a.bin").read_bytes() == DATA
-    assert complaint(remote(server, [partial(status, code=code)]), tmp_path / "b.bin").startswith(
-        f"{server.host}: answers {code} "
-    )
-    assert len(server.requests) == 3 + fetching.MAX_FRUITLESS_TRIES
-
-
-def test_a_web_page_is_no_file(server, tmp_path):
-    file = remote(server, [partial(send, kind="text/html; charset=utf-8")], sha256=None, size=None)
-    assert complaint(file, tmp_path / "a.bin") == f"{server.host} answers with a web page"
 
 
 def test_nobody_there(server, tmp_path):
@@ -263,13 +236,13 @@ def test_each_mirrors_reason_is_reported(server, tmp_path):
 FETCHING = """
 import sys
 from pathlib import Path
-from paddle_tfm.data import cache
+from paddle_tfm.data import datasets
 from paddle_tfm.protocols import Dataset, RemoteFile
 class Mine(Dataset):
     folder = "mine"
     def files(self):
         return [RemoteFile("a.bin", (sys.argv[1],), sys.argv[2], int(sys.argv[3]))]
-print(cache.ensure(Mine())["a.bin"])
+print(datasets.ensure(Mine())["a.bin"])
 """
 
 

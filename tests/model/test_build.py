@@ -78,29 +78,6 @@ def test_shared_and_tied_tables_are_counted_and_stored_once(make_model):
     assert len(tied.state_dict()) == len({id(tensor) for tensor in tied.state_dict().values()})
 
 
-@pytest.mark.parametrize(
-    ("overrides", "sentence"),
-    [
-        (["model.attention=linear", "model.position=alibi"], "'alibi' acts through bias, which attention 'linear' does not support"),
-        (["model.num_heads=3"], "`num_heads` must divide `d_model`, but 3 does not divide 16"),
-        (["model.position.cross=sinusoidal"], "'sinusoidal' is added to embeddings, so it has no place in cross-attention"),
-        (["model.placement=sub_ln", "model.attention=single_head"], "'single_head' has no norm before its output projection"),
-        (["model.position=rotary", "model.attention={name: multihead, head_dim: 3}"], "must be even, but is 3"),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit_is_refused_by_name(make_model, overrides, sentence):
-    with pytest.raises(RecipeError) as caught:
-        make_model(*overrides)
-    assert sentence in str(caught.value)
-
-
-def test_all_refusals_come_at_once(make_model):
-    with pytest.raises(RecipeError) as caught:
-        make_model("model.num_heads=3", "model.norm={encoder: {name: layer, eps: x}, decoder: layr}")
-    text = str(caught.value)
-    assert "eps" in text and "did you mean 'layer'" in text
-
-
 def test_shared_embeddings_need_one_vocabulary():
     from paddle_tfm import build_model
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddle_tfm.cli.common import console, fetch_bars
 from paddle_tfm.cli.tables import emit, print_table
-from paddle_tfm.data import cache, datasets
+from paddle_tfm.data import datasets
 from paddle_tfm.data.fetch import in_words
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.protocols import SPLITS, Dataset, Example, RemoteFile
@@ -34,7 +34,7 @@ def list_datasets(registry: Registry, form: str | None) -> None:
         column("state"),
         column("licence", importance=40, prose=True),
     ]
-    emit(Table(columns, rows, f"Datasets in {cache.root()}"), form, rows)
+    emit(Table(columns, rows, f"Datasets in {datasets.root()}"), form, rows)
 
 
 def show_dataset(registry: Registry, name: str, settings: Sequence[str], fetch: bool, form: str | None) -> None:
@@ -43,7 +43,7 @@ def show_dataset(registry: Registry, name: str, settings: Sequence[str], fetch: 
     dataset = _build(registry, name, settings)
     if fetch:
         with fetch_bars():
-            cache.ensure(dataset)
+            datasets.ensure(dataset)
     entry = registry.entry("dataset", name)
     if form is not None:
         row = _facts(entry, dataset, dataset.files())
@@ -51,7 +51,7 @@ def show_dataset(registry: Registry, name: str, settings: Sequence[str], fetch: 
         return
     _print_facts(name, entry.summary(), dataset, settings)
     files = dataset.files()
-    if len(cache.present(dataset, files)) < len(files):
+    if len(datasets.present(dataset, files)) < len(files):
         from rich.markup import escape
 
         again = escape(shlex.join(["paddle-tfm", "ls", "data", name, *settings, "--fetch"]))
@@ -103,7 +103,7 @@ def _row(entry: Entry) -> dict[str, Any]:
 
 def _facts(entry: Entry, dataset: Dataset | type[Dataset], files: Sequence[RemoteFile]) -> dict[str, Any]:
     """What programs get of a dataset of which these files are needed."""
-    num_present = len(cache.present(dataset, files))
+    num_present = len(datasets.present(dataset, files))
     sizes = [file.size for file in files]
     return {
         "name": entry.name,
@@ -111,7 +111,7 @@ def _facts(entry: Entry, dataset: Dataset | type[Dataset], files: Sequence[Remot
         "plugin": entry.provider.plugin,
         "bytes": None if None in sizes else sum(sizes),
         "state": _state(num_present, len(files)),
-        "folder": str(cache.folder(dataset)),
+        "folder": str(datasets.folder(dataset)),
         "files": {"needed": len(files), "present": num_present, "all": len(dataset.catalogue())},
         "home": dataset.home,
         "licence": dataset.licence,
@@ -144,11 +144,11 @@ def _print_facts(name: str, summary: str, dataset: Dataset, settings: Sequence[s
         ("licence", dataset.licence),
         ("cite", dataset.citation),
         ("options", "  ".join(f"{key}={value}" for key, value in options.items()) or "none"),
-        ("folder", str(cache.folder(dataset))),
+        ("folder", str(datasets.folder(dataset))),
     ):
         console().print(f"[dim]{heading:<8}[/] {escape(fact)}", soft_wrap=True)
-    files, pins = dataset.files(), cache.first_hashes(dataset)
-    on_disk = {file.name for file in cache.present(dataset, files)}
+    files, pins = dataset.files(), datasets.first_hashes(dataset)
+    on_disk = {file.name for file in datasets.present(dataset, files)}
     rows = [
         {
             "name": file.name,

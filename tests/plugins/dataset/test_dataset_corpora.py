@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from paddle_tfm.data import cache, datasets
+from paddle_tfm.data import datasets
 from paddle_tfm.protocols import SPLITS
 from paddle_tfm_plugins.dataset.multi30k import Multi30k
 from paddle_tfm_plugins.dataset.scan import Scan
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 def read(dataset):
     """The splits as lists of pairs; skips where files are not at hand."""
     if lacking := {file.name for file in dataset.files()} - {
-        file.name for file in cache.present(dataset, dataset.files())
+        file.name for file in datasets.present(dataset, dataset.files())
     }:
         pytest.skip(f"PADDLE_TFM_DATA lacks {', '.join(sorted(lacking))}")
     return {split: [example[:2] for example in datasets.examples(dataset, split)] for split in SPLITS}
@@ -84,19 +84,19 @@ def test_scan_cut_off_at_26():
 
 @pytest.mark.parametrize("cls", [Multi30k, TatoebaEnZh, Scan, Sigmorphon2020G2P])
 def test_every_file_at_hand_has_its_hash_and_size(cls):
-    files = cache.present(cls, cls.catalogue())
+    files = datasets.present(cls, cls.catalogue())
     if not files:
         pytest.skip(f"PADDLE_TFM_DATA has no file of {cls.folder}")
     for file in files:
-        path = cache.folder(cls) / file.name
+        path = datasets.folder(cls) / file.name
         if file.sha256 is not None:
-            assert (cache.sha256(path), path.stat().st_size) == (file.sha256, file.size)
+            assert (datasets.sha256(path), path.stat().st_size) == (file.sha256, file.size)
 
 
 def test_reading_is_streamed():
     """The first pairs come without the rest being read, and twice the same."""
     dataset = Multi30k()
-    if len(cache.present(dataset, dataset.files())) < 6:
+    if len(datasets.present(dataset, dataset.files())) < 6:
         pytest.skip("PADDLE_TFM_DATA lacks multi30k")
     first = datasets.examples(dataset, "train")
     assert list(islice(first, 3)) == list(islice(datasets.examples(dataset, "train"), 3))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice, zip_longest
 from pathlib import PurePosixPath
 
-from paddle_tfm.data import cache, datasets
+from paddle_tfm.data import datasets
 from paddle_tfm.protocols import SPLITS, Dataset, Example, RemoteFile
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.other_process import as_in_another_process
@@ -105,7 +105,7 @@ def described(subject: ComponentUnderTest) -> Result:
 def reads(subject: ComponentUnderTest) -> Result:
     dataset: Dataset = subject.build()
     files = dataset.files()
-    missing = [file.name for file in files if file not in cache.present(dataset, files)]
+    missing = [file.name for file in files if file not in datasets.present(dataset, files)]
     if missing:
         return Skip(f"{missing[0]} is not here; `paddle-tfm ls data {subject.name} --fetch` fetches it")
     counts = {}
