@@ -5,8 +5,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from paddle_tfm.train import manifest
-from paddle_tfm.train.averaging import mean
 from paddle_tfm.train.evaluate import likelihood
+from paddle_tfm.train.finish import mean
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.run import load_run
 from paddle_tfm.train.trainer import Interrupted
@@ -96,7 +96,7 @@ def test_running_statistics_are_estimated_anew_for_averaged_weights(make_trainer
         averages = mean(states)
         return {name: value + 1000.0 if "running_mean" in name else value for name, value in averages.items()}
 
-    monkeypatch.setattr("paddle_tfm.train.averaging.mean", poisoned)
+    monkeypatch.setattr("paddle_tfm.train.finish.mean", poisoned)
     score = trainer.score.valid
 
     def look():
@@ -153,7 +153,7 @@ def test_norms_learn_their_statistics_from_training_batches(make_trainer, monkey
     trainer = make_trainer("train.average=2", "model.norm=batch")
     seen = []
     monkeypatch.setattr(
-        "paddle_tfm.train.population.estimate_all", lambda model, stream, seed: seen.append(stream.examples)
+        "paddle_tfm.train.running_statistics.estimate_all", lambda model, stream, seed: seen.append(stream.examples)
     )
     trainer.train()
     assert seen == [trainer.run.encoded["train"]]

@@ -11,9 +11,8 @@ from paddle_tfm.data.batches import collate, in_order
 from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import read_predictions
 from paddle_tfm.train.changes import changes
-from paddle_tfm.train.evaluate import likelihood, log_probs
+from paddle_tfm.train.evaluate import Scorer, likelihood, log_probs
 from paddle_tfm.train.fit import remarks
-from paddle_tfm.train.scorer import Scorer
 from paddle_tfm.train.trainer import Interrupted
 
 BEYOND = "evaluate.tests.beyond={task: {test_min_length: 6, test_max_length: 7}}"
