@@ -19,8 +19,7 @@ from paddle_tfm.recipe.reading import find, shipped
 from paddle_tfm.recipe.sites import PER_SITE, at_site, model_components, sites, tokenizer_specs
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.check import check
-from paddle_tfm.train import looks, solutions
-from paddle_tfm.train.about import COMMAND_FILE
+from paddle_tfm.train.sweep_files import COMMAND_FILE, LOOKS_FILE, SOLUTIONS_FILE
 
 
 @pytest.fixture(autouse=True)
@@ -164,7 +163,7 @@ def test_shipped_recipes_are_found_by_name_and_files_by_path():
 
 
 def test_the_files_of_a_sweep_are_called_as_those_who_write_them_say():
-    assert {COMMAND_FILE, solutions.FILE, looks.FILE, COMPARISON_FILE, FILES} <= OF_A_SWEEP
+    assert {COMMAND_FILE, SOLUTIONS_FILE, LOOKS_FILE, COMPARISON_FILE, FILES} <= OF_A_SWEEP
 
 
 def test_what_is_no_file_is_no_recipe(tmp_path):

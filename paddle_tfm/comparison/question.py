@@ -14,8 +14,8 @@ from paddle_tfm.comparison.statistics import Listed, Looks, OpenEnded, Rule
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.recipe.sections.seeds import SeedPlan
-from paddle_tfm.train.about import COMMAND_FILE, read_question
 from paddle_tfm.train.forms import Form
+from paddle_tfm.train.sweep_files import COMMAND_FILE, read_command
 
 if TYPE_CHECKING:
     from paddle_tfm.recipe.expansion import Recipe
@@ -49,7 +49,7 @@ class Question:
         """What the sweep in `folder` asks: by its `command.json`, which is there from its first run on, or else by its
         `comparison.json`; as of listed seeds where neither says it. So it is where what they hold is damaged, of
         which `report` gets a sentence."""
-        file, question = folder / COMMAND_FILE, read_question(folder)
+        file, question = folder / COMMAND_FILE, read_command(folder).question
         if not question:
             file, question = folder / COMPARISON_FILE, _of_comparison(folder)
         try:

@@ -13,8 +13,7 @@ from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.sections.seeds import SeedPlan
 from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.sweep.cells import Cell
-from paddle_tfm.train.about import read_question
-from paddle_tfm.train.looks import read_looks
+from paddle_tfm.train.sweep_files import read_command, read_looks
 
 Undecided = Callable[[Sequence[Cell]], set[str]]
 
@@ -70,7 +69,7 @@ def require_same_looks(recipe: Recipe, folder: Path, cells: Iterable[Cell]) -> N
         UserError: the sweep in `folder` has taken a look, and was to look after other numbers of seeds; more seeds may
             be listed where they were listed (`comparison.statistics.Listed`).
     """
-    before, plan = read_question(folder).get("seeds"), recipe.seed_plan()
+    before, plan = (read_command(folder).question or {}).get("seeds"), recipe.seed_plan()
     now = recipe.data["seeds"] if plan is None else plan.model_dump(exclude_defaults=True)
     if isinstance(before, dict):
         has_looked, was = before != now and _may_have_looked(before, cells), recipe_text(before)

@@ -25,7 +25,7 @@ from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import OncePerTexts
 from paddle_tfm.sweep.probe import probes
 from paddle_tfm.train.run import Run, create
-from paddle_tfm.train.solutions import NOT_REPRODUCIBLE, Solution, read, write
+from paddle_tfm.train.sweep_files import NOT_REPRODUCIBLE, Solution, read_solutions, write_solutions
 
 MOST_OFF = 0.02  # of the baseline's parameters: farther away is not equal
 
@@ -52,7 +52,7 @@ def equalized(
         return recipe, []
     solver, solutions, solved = _Solver(recipe, wanted, registry, workers), {}, set()
     origins = {(one, base): solver.origin(plans[one], plans[base]) for one, base in _pairs(recipe, plans)}
-    stored = read(folder) if folder else {}
+    stored = read_solutions(folder) if folder else {}
     for (variant, base), origin in origins.items():
         known = stored.get(variant)
         if known is None or known.origin != origin:
@@ -60,7 +60,7 @@ def equalized(
             solved.add(variant)
         solutions[variant] = known
     if folder and solved:
-        write(folder, solutions)
+        write_solutions(folder, solutions)
     sentences = [solutions[variant].sentence(variant) for variant in solutions if variant in solved]
     if sentences and wanted.budget == "seconds":
         sentences.append(NOT_REPRODUCIBLE)
@@ -166,7 +166,15 @@ class _Solver:
             )
             problem = locate(Problem("equal", sentence), self.recipe.origins)
             raise RecipeError(self.recipe.source, [problem]) from end
-        return Solution(self.wanted.budget, setting, was, value, wanted, reached, origin)
+        return Solution(
+            budget=self.wanted.budget,
+            setting=setting,
+            was=was,
+            value=value,
+            wanted=wanted,
+            reached=reached,
+            origin=origin,
+        )
 
     def _measure(self, plan: Plan) -> _Measured:
         if plan.run.variant not in self.measured:

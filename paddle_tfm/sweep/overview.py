@@ -15,7 +15,7 @@ from statistics import fmean
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.sweep.standing import RunReader, Standing
-from paddle_tfm.train.about import COMMAND_FILE, read_command, read_runs
+from paddle_tfm.train.sweep_files import COMMAND_FILE, read_command
 
 LOOKS_BETWEEN = 15  # two searches for sweeps that are new below a folder
 
@@ -50,7 +50,7 @@ class SweepRuns:
 
     def again(self) -> str:
         """The command that continues what is not finished; "" where none was recorded."""
-        command = read_command(self.folder)
+        command = read_command(self.folder).command
         return shlex.join([*command, "--out", str(self.folder), "--resume"]) if command else ""
 
 
@@ -149,7 +149,7 @@ class FolderReader:
         return Overview(self.folder, sweeps, self.at_once)
 
     def _runs(self, place: Path) -> list[Standing]:
-        folders = [place / name for name in read_runs(place)] or ([place] if _is_run(place) else [])
+        folders = [place / name for name in read_command(place).runs] or ([place] if _is_run(place) else [])
         top = self.folder.resolve()
         return [self._reader(each, place).look() for each in folders if each.resolve().is_relative_to(top)]
 
@@ -171,7 +171,7 @@ def _sweep_above(folder: Path) -> Path | None:
     """The sweep that lists the run in `folder`, or runs of the variant whose folder it is."""
     top = folder.resolve()
     for place in list(top.parents)[:2]:
-        if any((place / name).is_relative_to(top) for name in read_runs(place)):
+        if any((place / name).is_relative_to(top) for name in read_command(place).runs):
             return Path(os.path.relpath(place))
     return None
 

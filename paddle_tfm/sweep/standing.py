@@ -14,6 +14,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import opened, read_json
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.sweep import claim
+from paddle_tfm.train import manifest
 from paddle_tfm.train.about import read_about
 from paddle_tfm.train.forms import read_results
 from paddle_tfm.train.logs import NewRows
@@ -91,7 +92,7 @@ class RunReader:
             return Standing(self.name, self.folder, "unreadable", note=note)
 
     def _look(self) -> Standing:
-        if results := self._made("results.json", lambda path: read_results(path.parent), is_whole=True):
+        if results := self._made("results.json", _whole_results, is_whole=True):
             return self._finished(results)
         owner = claim.owner(self.folder)
         begun = self._made("recipe.yaml", lambda path: yaml_lines.load_file(path)[0]) or {}
@@ -200,6 +201,14 @@ class RunReader:
                 opened(path).close()  # no permission, or no file: an OSError, whose sentence says so
                 return None
         return self.cache[name][1]
+
+
+def _whole_results(path: Path) -> dict[str, Any]:
+    """The results of a run. Raises UserError: they, or another file by which it is compared, are damaged."""
+    results = read_results(path.parent)
+    if sentence := manifest.damage_of_run(path.parent):
+        raise UserError(sentence)
+    return results
 
 
 def _minutes(seconds: float) -> str:

@@ -1,21 +1,22 @@
-"""`about.json` of a run, and `command.json` of a sweep: what a report says of them beside their numbers. Where and when
-a run was trained changes no number, so that none of this is part of its identity. Reading it needs no Paddle."""
+"""`about.json` of a run: what a report says of it beside its numbers. Where and when a run was trained changes no
+number, so that none of this is part of its identity. Reading it needs no Paddle."""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from paddle_tfm import runtime
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, write_whole
 from paddle_tfm.text_lengths import MEASURES
-from paddle_tfm.train.forms import About, Command, read_form
+from paddle_tfm.train.forms import Amount, Count, Form, read_form
 
 if TYPE_CHECKING:
     from paddle_tfm.train.run import Run
@@ -23,7 +24,44 @@ if TYPE_CHECKING:
 NUM_SAMPLES = 3
 MAX_CHARACTERS = 300  # of a sample's text
 FILE = "about.json"
-COMMAND_FILE = "command.json"
+
+
+class Sides(Form):
+    """A number of each side."""
+
+    source: Amount
+    target: Amount
+
+
+class Training(Form):
+    """When and where a run was trained."""
+
+    started: str = ""
+    device: str = ""
+    processor: str = ""
+    cores: Count = 0
+    threads: Count = 0
+    instructions: str | None = None
+    processes: Count = 0
+    memory_gib: Amount = 0.0
+    system: str = ""
+    versions: dict[str, str] = {}
+    peak_memory_mib: Amount = 0.0
+
+
+class About(Form):
+    """`about.json`."""
+
+    examples: dict[str, Count] = {}
+    samples: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
+    padding: Amount = 0.0
+    mean_length: Sides | None = None
+    longest_source: dict[str, Count] = {}
+    vocabulary: dict[str, Count] = {}
+    parameters: Count = 0
+    cache_bytes: Count | None = None
+    units: dict[str, str] = {}
+    trainings: list[Training] = []
 
 
 def write_about(run: Run) -> None:
@@ -54,64 +92,6 @@ def read_about(folder: Path) -> dict[str, Any]:
         return read_form(folder / FILE, About)
     except UserError:
         return {}
-
-
-def write_command(
-    folder: Path,
-    command: Sequence[str],
-    runs: Iterable[str] = (),
-    baseline: str | None = None,
-    question: Mapping[str, Any] | None = None,
-    variants: Mapping[str, Sequence[str]] | None = None,
-) -> None:
-    """Write what trains the sweep in `folder` again, the names of its runs in their order, the baseline that its recipe
-    names, what it asks of its seeds, and which settings it sets for each variant. A sweep whose runs become fewer
-    writes it again: who watches it goes by this list."""
-    stored = {"command": list(command), "runs": list(runs), "baseline": baseline, "question": question}
-    stored["variants"] = variants or {}
-    write_whole(folder / COMMAND_FILE, json_text(stored), shared=True)
-
-
-def read_command(folder: Path) -> list[str]:
-    """The command of the sweep in `folder`; empty where none was recorded."""
-    return _stored(folder).command
-
-
-def read_runs(folder: Path) -> list[str]:
-    """The names of the runs of the sweep in `folder`, trained or not, in their order; empty where none are recorded."""
-    return _stored(folder).runs
-
-
-def variant_numbers(folder: Path) -> dict[str, int]:
-    """Variant → its number, by which `paddle_tfm.colours` colours it: its place in the recipe of the sweep in `folder`.
-    Empty where its runs are not recorded."""
-    parts = (name.split("/") for name in read_runs(folder))  # trials of tuning lie deeper
-    variants = dict.fromkeys(names[0] for names in parts if len(names) == 2)
-    return {variant: number for number, variant in enumerate(variants)}
-
-
-def read_baseline(folder: Path) -> str | None:
-    """The baseline that the recipe of the sweep in `folder` names."""
-    return _stored(folder).baseline
-
-
-def read_question(folder: Path) -> dict[str, Any]:
-    """What the recipe of the sweep in `folder` asks of its seeds; empty where none is recorded."""
-    return _stored(folder).question or {}
-
-
-def read_variants(folder: Path) -> dict[str, list[str]]:
-    """The settings that the recipe of the sweep in `folder` sets for each of its variants, by their paths; empty where
-    none are recorded."""
-    return _stored(folder).variants
-
-
-def _stored(folder: Path) -> Command:
-    """What `command.json` holds; nothing where there is none, or where it is damaged."""
-    try:
-        return Command(**read_form(folder / COMMAND_FILE, Command))
-    except UserError:
-        return Command()
 
 
 def _texts(run: Run) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from paddle_tfm.files import PARTIAL, opened
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import manifest
+from paddle_tfm.train.about import About
 from paddle_tfm.train.changes import changes, rounding
-from paddle_tfm.train.forms import IDENTITY, RESULTS, About, Results, read_form, read_stored_identity
+from paddle_tfm.train.forms import IDENTITY, RESULTS, Results, read_form, read_stored_identity
 from paddle_tfm.train.identity import identity, read_identity
 from paddle_tfm.train.logs import LOGS, first_missing, rows_of
 from paddle_tfm.train.run import plan_of

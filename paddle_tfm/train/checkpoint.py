@@ -99,8 +99,7 @@ def existing(folder: Path, run: Path) -> Path:
     Raises:
         UserError: it is gone, or damaged.
     """
-    there = manifest.find(folder)
-    sentence = f"{folder}: this checkpoint is gone" if there is None else manifest.damage(there, manifest.WEIGHTS)
+    there, sentence = manifest.find(folder), manifest.lost(folder)
     if there is None or sentence:
         raise UserError(f"{sentence}; remove {run} to train this run again")
     return there

@@ -28,10 +28,10 @@ from paddle_tfm.data.batches import Batch, collate
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.errors import UserError
 from paddle_tfm.train import divided_probe
-from paddle_tfm.train.buffers import remembered
 from paddle_tfm.train.divergence import ARRAYS
 from paddle_tfm.train.members import Ranks
 from paddle_tfm.train.run import Run
+from paddle_tfm.train.running_statistics import remembered
 from paddle_tfm.train.step import DividedStep, Gradients, LossSum, Step, StepMetrics
 
 Batches = Sequence[Batch[np.ndarray]]

@@ -1,4 +1,5 @@
-"""A step whose loss or gradient is no finite number: what is kept of it, and what follows (`train.divergence`).
+"""A step whose loss or gradient is no finite number: what is kept of it, what follows (`train.divergence`), and where
+the number comes from.
 
 The update is not made, so that the model still is what it was before the step: with the batches of the step, that is
 all that `paddle-tfm check RUN` needs to do it again.
@@ -7,21 +8,23 @@ all that `paddle-tfm check RUN` needs to do it again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import paddle
 from paddle import Tensor
+from pydantic import Field
 
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
 from paddle_tfm.train import checkpoint, manifest
-from paddle_tfm.train.forms import Diverged, read_form
-from paddle_tfm.train.origin import origin
+from paddle_tfm.train.forms import Count, Form, read_form
+from paddle_tfm.train.running_statistics import undone
 from paddle_tfm.train.state import TrainingState
+from paddle_tfm.train.step import Step
 from paddle_tfm.units import in_shell
 
 FOLDER = "diverged"  # among a run's checkpoints
@@ -29,6 +32,22 @@ MOST = 10  # steps in a row that are skipped before the training ends
 BACK_OFF = 0.5  # of the learning rate, at each step that is skipped
 ARRAYS = [field.name for field in fields(Batch) if field.name not in ("extra", "tokens")]
 Batches = Sequence[Batch[np.ndarray]]
+
+
+class BesideArrays(Form):
+    """What a batch has beside its arrays."""
+
+    extra: Count
+    tokens: Count
+
+
+class Diverged(Form):
+    """`state.json` of a step that could not be made, in what other checkpoints do not have."""
+
+    failed_step: Count
+    sentence: str
+    origin: str
+    batches: Annotated[list[BesideArrays], Field(min_length=1)]
 
 
 def not_finite(metrics: Mapping[str, Any], step: int) -> str | None:
@@ -90,16 +109,102 @@ def facts(batches: Batches) -> list[dict[str, int]]:
     return [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
 
 
-def load_batches(folder: Path) -> list[Batch[np.ndarray]]:
-    """The batches of a step that was kept.
+def read_kept(folder: Path) -> tuple[dict[str, Any], list[Batch[np.ndarray]]]:
+    """What is known of a step that was kept (`Diverged`), and its batches.
 
     Raises:
         UserError: they are missing or broken.
     """
-    stored = read_form(folder / manifest.STATE, Diverged)["batches"]
-    arrays = checkpoint.load_arrays(folder, "batches")
+    state, arrays = read_form(folder / manifest.STATE, Diverged), checkpoint.load_arrays(folder, "batches")
     batches = []
-    for number, beside in enumerate(stored):
+    for number, beside in enumerate(state["batches"]):
         values: dict[str, Any] = {name: arrays[f"{number}.{name}"] for name in ARRAYS}
         batches.append(Batch(**values, **beside))
-    return batches
+    return state, batches
+
+
+# -------------------------------------------------------------------------------------------------- where it begins
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a layer computed in one pass: `largest`: of the absolute values that are finite; `wrong`: how many of `size`
+    are not; `from_finite`: whether all that came in was."""
+
+    path: str
+    kind: str
+    largest: float
+    wrong: int
+    size: int
+    from_finite: bool
+
+    def __str__(self) -> str:
+        came = "" if self.from_finite else ", and so were some of its inputs"
+        return f"the output of {self.path} ({self.kind}): {self.wrong:,} of {self.size:,} numbers are not finite{came}"
+
+
+def outputs(step: Step, number: int, batches: Batches) -> list[Output]:
+    """What every layer computes in step `number`, in the order in which they end; the gradients are the parameters'
+    afterwards. Nothing is updated. A layer of which only other methods than `forward` are called is not seen."""
+    seen: list[Output] = []
+
+    def listen(path: str):
+        def hook(layer, inputs, output) -> None:
+            numbers = list(arrays(output))
+            wrong = sum(_wrong(array, path) for array in numbers)
+            finite = all(not _wrong(array, path) for array in arrays(inputs))
+            seen.append(
+                Output(path, type(layer).__name__, _largest(numbers), wrong, sum(a.size for a in numbers), finite)
+            )
+
+        return hook
+
+    step.clear()
+    hooks = [layer.register_forward_post_hook(listen(path)) for path, layer in step.model.named_sublayers()]
+    try:
+        with undone(step.model.built_buffers().values()), np.errstate(invalid="ignore", over="ignore"):
+            Step.backward(step, number, batches)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return seen
+
+
+def origin(step: Step, number: int, batches: Batches) -> str:
+    """The first thing in step `number` that is not finite: a parameter, the output of a layer, or a gradient."""
+    for path, parameter in step.model.named_parameters():
+        if wrong := _wrong(parameter.numpy()):
+            return f"the parameter {path}: {wrong:,} numbers were not finite before the step; an update made them so"
+    first = next((output for output in outputs(step, number, batches) if output.wrong), None)
+    if first is not None:
+        return str(first)
+    gradients = [
+        path
+        for path, parameter in step.model.named_parameters()
+        if parameter.grad is not None and _wrong(parameter.grad.numpy())
+    ]
+    if gradients:  # they come from the loss backwards
+        more = f", and of {len(gradients) - 1} parameters before it" if len(gradients) > 1 else ""
+        return f"the gradient of {gradients[-1]}{more}; the outputs of all layers were finite"
+    return "the loss or the gradient's norm itself; the outputs of all layers, and all gradients, were finite"
+
+
+def arrays(value: object) -> Iterator[np.ndarray]:
+    """The floating-point tensors in what a layer puts out, as float32."""
+    if isinstance(value, Tensor):
+        if value.is_floating_point():
+            yield value.detach().astype("float32").numpy()
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from arrays(item)
+
+
+def _wrong(array: np.ndarray, path: str = "") -> int:
+    """How many numbers are not finite; of a head −∞ is the logarithm of 0, which it may say of a word."""
+    if path.partition(".")[0] == "head":
+        return int(np.isnan(array).sum() + np.isposinf(array).sum())
+    return int(array.size - np.isfinite(array).sum())
+
+
+def _largest(arrays: Sequence[np.ndarray]) -> float:
+    return max((float(np.abs(a[np.isfinite(a)]).max(initial=0.0)) for a in arrays), default=0.0)

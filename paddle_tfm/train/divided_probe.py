@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.train.origin import arrays
+from paddle_tfm.train.divergence import arrays
 from paddle_tfm.train.step import Gradients, LossSum
 
 

@@ -9,17 +9,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.files import write_whole
 from paddle_tfm.model.size import matrix_parameters
 from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction, Search
 from paddle_tfm.recipe.sections.further_tests import FurtherTest
-from paddle_tfm.train import averaging, checkpoint, manifest, population
+from paddle_tfm.train import checkpoint, manifest, running_statistics
 from paddle_tfm.train.about import write_peak_memory
-from paddle_tfm.train.evaluate import DecodingTime, log_probs, signatures
+from paddle_tfm.train.evaluate import DecodingTime, Scorer, caveats, log_probs, signatures
 from paddle_tfm.train.run import Run
-from paddle_tfm.train.scorer import Scorer, caveats
 from paddle_tfm.train.state import TrainingState
 
 
@@ -27,13 +28,22 @@ def average_last(state: TrainingState, score: Scorer) -> dict[str, Any]:
     """Give the model the mean of the weights of the last evaluations, and score it on the validation split: its steps,
     whether it is the best so far (`is_best`), and its metrics."""
     run, progress = state.run, state.progress
-    averaging.set_mean(run.model, (state.existing(manifest.snapshot(step)) for step in progress.snapshots))
-    population.estimate_all(run.model, run.stream(), run.seed)
+    folders = [state.existing(manifest.snapshot(step)) for step in progress.snapshots]
+    checkpoint.set_arrays(run.model, mean([checkpoint.load_arrays(folder) for folder in folders]))
+    running_statistics.estimate_all(run.model, run.stream(), run.seed)
     metrics, samples = score.valid()
     is_best = progress.improved(score.rank(metrics), metrics, score.caveats(samples))
     if is_best:
         progress.best_step = run.step
     return {"steps": list(progress.snapshots), "is_best": is_best, "valid": metrics}
+
+
+def mean(states: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The mean of each array, summed in float64."""
+    return {
+        name: np.asarray(sum(state[name].astype("float64") for state in states) / len(states)).astype(array.dtype)
+        for name, array in states[0].items()
+    }
 
 
 def score_best(
@@ -62,7 +72,7 @@ def write_results(folder: Path, results: Mapping[str, Any]) -> None:
 @dataclass
 class FinalTests:
     """Scores on the test split, empty without one; how long its search took; name → what `results.json` holds of each
-    further test; and what must stand beside all of these scores (`scorer.caveats`). `search`: that of the end."""
+    further test; and what must stand beside all of these scores (`evaluate.caveats`). `search`: that of the end."""
 
     run: Run
     score: Scorer
@@ -73,7 +83,7 @@ class FinalTests:
     caveats: dict[str, dict[str, Any]] = field(default_factory=dict)
     _usual: dict[tuple[str, int], list[Prediction]] = field(default_factory=dict)  # what is written in usual batches
 
-    def do(self) -> FinalTests:
+    def do(self) -> None:
         """All of them, predictions written beside the run's results."""
         run = self.run
         if run.encoded["test"]:
@@ -83,7 +93,6 @@ class FinalTests:
         for name, test in run.settings.evaluate.tests.items():
             with run.model.up_to(test.max_length):
                 self.tests[name] = self._further(name, test)
-        return self
 
     def _scored(self, label: str, split: str, **options: Any) -> tuple[dict[str, float], list[Prediction]]:
         examples = self.run.encoded[split]

@@ -1,4 +1,5 @@
-"""What the JSON files of a run hold: the type of each field, checked where a file is read. Needs no Paddle."""
+"""The form of a JSON file: the type of each field, checked where the file is read; and the forms of `results.json` and
+`identity.json`. Those of other files stand beside what reads them. Needs no Paddle."""
 
 from __future__ import annotations
 
@@ -105,54 +106,6 @@ class Results(Form):
     caveats: dict[str, Caveats] = {}  # of the scores of a split, or of `test@name`
 
 
-class Sides(Form):
-    """A number of each side."""
-
-    source: Amount
-    target: Amount
-
-
-class Training(Form):
-    """When and where a run was trained."""
-
-    started: str = ""
-    device: str = ""
-    processor: str = ""
-    cores: Count = 0
-    threads: Count = 0
-    instructions: str | None = None
-    processes: Count = 1
-    memory_gib: Amount = 0.0
-    system: str = ""
-    versions: dict[str, str] = {}
-    peak_memory_mib: Amount = 0.0
-
-
-class About(Form):
-    """`about.json`."""
-
-    examples: dict[str, Count] = {}
-    samples: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
-    padding: Amount = 0.0
-    mean_length: Sides | None = None
-    longest_source: dict[str, Count] = {}
-    vocabulary: dict[str, Count] = {}
-    parameters: Count = 0
-    cache_bytes: Count | None = None
-    units: dict[str, str] = {}
-    trainings: list[Training] = []
-
-
-class Command(Form):
-    """`command.json` of a sweep."""
-
-    command: list[str] = []
-    runs: list[str] = []
-    baseline: str | None = None
-    question: dict[str, Any] | None = None
-    variants: dict[str, list[str]] = {}
-
-
 class Identity(Form):
     """`identity.json`."""
 
@@ -165,62 +118,9 @@ class Identity(Form):
     products: str = ""
     shards: Count = 0
     threads: Count = 0
-    processes: Count = 1
+    processes: Count = 0
     plugin_files: dict[str, str] = {}
     vocabulary: str = ""
-
-
-class Saved(Form):
-    """A file in a manifest, as it was saved."""
-
-    bytes: Count
-    sha256: str
-
-
-class RunManifest(Form):
-    """`manifest.json` of a finished run: the files by which it is compared."""
-
-    files: dict[str, Saved]
-
-
-class Manifest(RunManifest):
-    """`manifest.json` of a checkpoint. `identity`: the hash of the run's."""
-
-    step: Count
-    identity: str
-
-
-class CheckpointState(Form):
-    """`state.json` of a checkpoint, as far as anybody but the training reads it."""
-
-    step: Count
-    best: list[float] | None = None
-    evaluated: bool = True
-    snapshots: list[Count] = []
-
-
-class BesideArrays(Form):
-    """What a batch has beside its arrays."""
-
-    extra: Count
-    tokens: Count
-
-
-class Diverged(Form):
-    """`state.json` of a step that could not be made, in what other checkpoints do not have."""
-
-    failed_step: Count
-    sentence: str
-    origin: str
-    batches: Annotated[list[BesideArrays], Field(min_length=1)]
-
-
-class Claim(Form):
-    """`claim.json`."""
-
-    host: str
-    pid: Count
-    since: str
 
 
 def read_form(path: Path, form: type[Form], keys: Iterable[str] = ()) -> dict[str, Any]:

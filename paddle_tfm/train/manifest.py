@@ -11,12 +11,41 @@ from typing import Any
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, json_text, remove, sha256, sync, write_whole
-from paddle_tfm.train.forms import IDENTITY, RESULTS, CheckpointState, Manifest, RunManifest, read_form
+from paddle_tfm.train.forms import IDENTITY, RESULTS, Count, Form, read_form
 
 FILE = "manifest.json"
 STATE, WEIGHTS = "state.json", "model.safetensors"
 OLD = ".old"  # behind the name of a checkpoint: the one before it
 COMPARED = ("recipe.yaml", IDENTITY, "metrics.jsonl", "predictions*.tsv")  # of a finished run, beside its results
+
+
+class Saved(Form):
+    """A file in a manifest, as it was saved."""
+
+    bytes: Count
+    sha256: str
+
+
+class RunManifest(Form):
+    """`manifest.json` of a finished run: the files by which it is compared."""
+
+    files: dict[str, Saved]
+
+
+class Manifest(RunManifest):
+    """`manifest.json` of a checkpoint. `identity`: the hash of the run's."""
+
+    step: Count
+    identity: str
+
+
+class CheckpointState(Form):
+    """`state.json` of a checkpoint, as far as anybody but the training reads it."""
+
+    step: Count
+    best: list[float] | None = None
+    evaluated: bool = True
+    snapshots: list[Count] = []
 
 
 def write(folder: Path, step: int, identity: str) -> None:
@@ -110,6 +139,12 @@ def find(folder: Path) -> Path | None:
     return next((path for path in versions(folder) if path.is_dir()), None)
 
 
+def lost(folder: Path) -> str | None:
+    """A sentence if the weights of the checkpoint `folder` are gone or damaged; None if they are whole."""
+    there = find(folder)
+    return f"{folder}: this checkpoint is gone" if there is None else damage(there, WEIGHTS)
+
+
 def versions(folder: Path) -> tuple[Path, Path]:
     """Where a checkpoint is, and where the one before it is."""
     return folder, folder.with_name(folder.name + OLD)
@@ -146,8 +181,7 @@ def _lack(point: Path, checkpoints: Path) -> str | None:
         return str(error)
     names = [] if state.get("best") is None else ["best"]
     for name in [*names, *map(snapshot, state.get("snapshots", ()))]:
-        there = find(checkpoints / name)
-        if sentence := f"{checkpoints / name}: this checkpoint is gone" if there is None else damage(there, WEIGHTS):
+        if sentence := lost(checkpoints / name):
             return sentence
     return None
 

@@ -16,11 +16,10 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json, remove, sync
 from paddle_tfm.model.size import trained_parameters
 from paddle_tfm.plugin_errors import summary
-from paddle_tfm.train import checkpoint, manifest, population
-from paddle_tfm.train.averaging import MovingAverage
+from paddle_tfm.train import checkpoint, manifest, running_statistics
 from paddle_tfm.train.logs import LOGS, append_row, cut_rows
 from paddle_tfm.train.run import Run
-from paddle_tfm.train.step import Step
+from paddle_tfm.train.step import MovingAverage, Step
 from paddle_tfm.units import plural
 
 
@@ -127,7 +126,7 @@ class TrainingState:
         """Within this block the model has the weights to evaluate and save: the moving average, or the optimizer's; and
         running statistics of these weights, where a norm re-estimates them."""
         weights = self.ema.applied() if self.ema is not None else self.optimizer.evaluated(self.step.optimizer)
-        with weights, population.estimated(self.run.model, self.run.stream(), self.run.seed):
+        with weights, running_statistics.estimated(self.run.model, self.run.stream(), self.run.seed):
             yield
 
     def save(self, name: str, resumable: bool = True) -> None:

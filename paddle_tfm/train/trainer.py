@@ -18,13 +18,12 @@ from paddle_tfm.onednn import products
 from paddle_tfm.plugins import Listeners, Plugins
 from paddle_tfm.train import divergence, finish, manifest
 from paddle_tfm.train.about import write_about
-from paddle_tfm.train.buffers import remembered
-from paddle_tfm.train.discrepancy import discrepancies, overall
 from paddle_tfm.train.distributed_step import distributed
+from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.logs import append_row, read_rows
 from paddle_tfm.train.members import RankLost, Ranks, shards_with_ranks
 from paddle_tfm.train.run import Run, write_start
-from paddle_tfm.train.scorer import Scorer
+from paddle_tfm.train.running_statistics import discrepancies, overall, remembered
 from paddle_tfm.train.shards import number_of_shards
 from paddle_tfm.train.shared_step import sharded
 from paddle_tfm.train.state import TrainingState

@@ -10,7 +10,7 @@ from test_cli_compare import finished
 
 from paddle_tfm.cli.compare import comparison_of
 from paddle_tfm.comparison.report.report import keep_look
-from paddle_tfm.train.looks import FILE
+from paddle_tfm.train.sweep_files import LOOKS_FILE
 
 NOISE = np.random.default_rng(41).normal(0, 1, (2, 40))
 BASE, OURS = 30 + NOISE[0], 30.3 + NOISE[1]
@@ -50,7 +50,7 @@ def test_each_look_has_its_share_of_the_level_and_counts_once(tmp_path):
     train(tmp_path, range(1, 9))
     third = seen(tmp_path)
     assert (third.looks, third.p) == ((3, 5, 8), pytest.approx(min(1, p_of(3) / 0.8, p_of(5) / 0.05, p_of(8) / 0.025)))
-    looks = json.loads((tmp_path / FILE).read_text())["looks"]
+    looks = json.loads((tmp_path / LOOKS_FILE).read_text())["looks"]
     assert looks[1] == [f"{variant}/seed-{seed}" for variant in ("base", "ours") for seed in (4, 5)]
 
 
@@ -66,9 +66,9 @@ def test_pairs_count_in_the_order_in_which_they_were_seen(tmp_path):
 
 def test_a_damaged_record_is_said(tmp_path):
     train(tmp_path, [1, 2, 3])
-    (tmp_path / FILE).write_text('{"looks": [3]}')
+    (tmp_path / LOOKS_FILE).write_text('{"looks": [3]}')
     done = call("compare", tmp_path)
-    assert done.status == 2 and f"{FILE}: damaged: `looks.0` " in done.err
+    assert done.status == 2 and f"{LOOKS_FILE}: damaged: `looks.0` " in done.err
 
 
 def test_compare_keeps_its_look_and_says_what_intervals_are_adjusted_for(tmp_path):

@@ -441,7 +441,7 @@ def test_the_page_says_what_was_compared_and_how_to_do_it_again(tmp_path):
     assert norm[4].startswith("encoder: batch (eps ") and ", decoder: layer (eps " in norm[4]
 
 
-def test_of_an_older_run_the_page_says_what_it_can(tmp_path):
+def test_of_a_run_that_was_copied_in_part_the_page_says_what_it_can(tmp_path):
     """No recipe, no about.json, no command."""
     folder = finish(tmp_path, "a", 1, 0.5, predictions=[right("5 May", "5月5日")])
     text = Page(write(table(tmp_path))["page"].read_text("utf-8")).text

@@ -13,7 +13,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.sweep.claim import FILE, claimed
 from paddle_tfm.sweep.overview import FolderReader, Overview, SweepRuns
 from paddle_tfm.sweep.standing import Standing
-from paddle_tfm.train.about import write_command
+from paddle_tfm.train.sweep_files import write_command
 
 RECIPE = "train: {steps: 10}\nevaluate: {best: bleu}\n"
 

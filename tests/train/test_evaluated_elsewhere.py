@@ -43,20 +43,6 @@ def test_evaluating_does_not_change_the_course(make_trainer):
         np.testing.assert_array_equal(value, arrays(rarely, "last")[path], err_msg=path)
 
 
-@pytest.mark.reliability
-@pytest.mark.parametrize("extra", ["train.average=2", "train.ema=0.9"])
-def test_resumed_equals_uninterrupted(make_trainer, train_in_parts, extra):
-    """Stopped between evaluations, in the middle of one (4), and after it."""
-    whole = make_trainer(*SCHEDULE_FREE, extra, folder="whole")
-    expected = whole.train()
-    parts, results = train_in_parts(*SCHEDULE_FREE, extra, stops=(3, 4, 6))
-    for name in ("metrics.jsonl", "predictions.tsv"):
-        assert (parts.run.folder / name).read_text() == (whole.run.folder / name).read_text(), name
-    assert results["valid"] == expected["valid"] and results["averaged"] == expected["averaged"]
-    for path, value in arrays(whole, "last").items():
-        np.testing.assert_array_equal(value, arrays(parts, "last")[path], err_msg=path)
-
-
 def test_the_mean_of_checkpoints_is_one_of_averages(make_trainer, monkeypatch):
     """`train.average` takes the mean of what was evaluated."""
     trainer = make_trainer(*SCHEDULE_FREE, "train.average=2", "evaluate.best=loss")

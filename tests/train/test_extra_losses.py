@@ -3,7 +3,6 @@
 import pytest
 
 from paddle_tfm.data.batches import collate
-from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.protocols import FeedForward
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.shared_step import ShardedStep
@@ -68,31 +67,6 @@ def test_a_model_without_auxiliary_losses_reports_none(make_trainer):
         trainer.run.model.train()
         reported = trainer.step(1, first(trainer, 6)).row()
         assert set(reported) == {"loss", "learning_rate", "gradient_norm", "tokens"}
-
-
-def test_it_is_that_of_the_last_update_and_not_a_sum_over_steps(make_trainer):
-    trainer = make_trainer(MIXTURE, "train.schedule={name: constant, learning_rate: 1e-12}", "model.dropout=0.0")
-    trainer.run.model.train()
-    batches = first(trainer, 6)
-    once, again = (trainer.step(step, batches).aux_losses["balance"] for step in (1, 2))
-    assert again == pytest.approx(once, rel=1e-5)
-
-
-def test_listeners_hear_it(make_trainer):
-    heard = []
-
-    class Listener:
-        @hookimpl
-        def on_step_end(self, run, step, metrics):
-            heard.append(metrics["balance_loss"])
-
-    trainer, listener = make_trainer(MIXTURE), Listener()
-    trainer.listeners.plugins.manager.register(listener)
-    try:
-        trainer.train()
-    finally:
-        trainer.listeners.plugins.manager.unregister(listener)
-    assert heard == [row["balance_loss"] for row in rows(trainer)]
 
 
 class Summed(FeedForward):

@@ -7,14 +7,12 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from paddle_tfm.data.batches import collate, in_order
+from paddle_tfm.data.batches import collate
 from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import read_predictions
 from paddle_tfm.train.changes import changes
-from paddle_tfm.train.evaluate import likelihood, log_probs
+from paddle_tfm.train.evaluate import Scorer, likelihood, log_probs
 from paddle_tfm.train.fit import remarks
-from paddle_tfm.train.scorer import Scorer
-from paddle_tfm.train.trainer import Interrupted
 
 BEYOND = "evaluate.tests.beyond={task: {test_min_length: 6, test_max_length: 7}}"
 ALONE, PADDED = "evaluate.tests.alone={batch: 1}", "evaluate.tests.padded={padding: 20}"
@@ -97,15 +95,6 @@ def test_a_run_killed_in_a_further_test_ends_as_one_that_was_not(make_trainer, m
     assert {key: results[key] for key in ("test", "valid", "tests", "steps", "tokens")} == {
         key: expected[key] for key in ("test", "valid", "tests", "steps", "tokens")
     }
-
-
-def test_a_run_stopped_in_a_further_test_can_be_resumed(make_trainer):
-    trainer = make_trainer(ALONE, WIDE)
-    trainer.stop = lambda: (trainer.run.folder / "predictions.tsv").exists()
-    with pytest.raises(Interrupted):
-        trainer.train()
-    assert not (trainer.run.folder / "results.json").exists()
-    assert make_trainer(ALONE, WIDE).train(resume=True)["tests"]["alone"]["changed_outputs"] == 0
 
 
 def test_texts_of_further_tests_are_part_of_the_identity_and_others_of_none(make_run):
@@ -210,22 +199,6 @@ def test_padding_that_does_not_fit_is_refused_before_training(make_run):
             "evaluate.tests.one={padding: 1, task: {test_min_length: 7, test_max_length: 7}}", "model.max_length=8"
         )
     make_run("evaluate.tests.fits={padding: 4}")
-
-
-def test_what_a_token_takes_in_the_cache_is_told(make_trainer):
-    trainer = make_trainer("train.steps=1", "evaluate.metrics=[perplexity]", "evaluate.best=loss")
-    trainer.train()
-    about = json.loads((trainer.run.folder / "about.json").read_text())
-    assert about["cache_bytes"] == 2 * 16 * 4  # one layer, d_model 16, float32
-
-
-def test_batches_of_few_rows_hold_every_example_once(make_run):
-    examples = make_run().encoded["valid"]
-    for rows in (1, 3, None):
-        batches = list(in_order(examples, 128, rows))
-        assert sorted(i for batch in batches for i in batch.index) == list(range(len(examples)))
-        assert max(len(batch.index) for batch in batches) == (rows or max(len(batch.index) for batch in batches))
-    assert max(len(batch.index) for batch in in_order(examples, 128)) > 3
 
 
 def test_padding_is_columns_that_are_not_valid(make_run):

@@ -5,7 +5,7 @@ import paddle
 import pytest
 
 from paddle_tfm import randomness
-from paddle_tfm.train import discrepancy
+from paddle_tfm.train import running_statistics
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm_plugins.norm.batch import BatchNorm
 
@@ -34,7 +34,7 @@ def by_hand(model, trainer, monkeypatch):
     monkeypatch.setattr(BatchNorm, "forward", watched)
     model.train()
     stream = trainer.run.stream()
-    for number in range(discrepancy.NUM_BATCHES):
+    for number in range(running_statistics.COMPARED_BATCHES):
         with paddle.no_grad(), randomness.random_context(trainer.run.seed, trainer.run.step, number):
             model(next(stream).tensors())
         for name, buffer in model.named_buffers():
@@ -105,8 +105,8 @@ def test_looking_changes_nothing_of_the_training(make_trainer, monkeypatch):
 
 def test_norms_without_running_statistics_cost_no_pass(make_trainer, monkeypatch):
     trainer = make_trainer("model.norm={encoder: rms, decoder: layer}")
-    monkeypatch.setattr(discrepancy.randomness, "random_context", None)  # what a pass would need
-    assert discrepancy.discrepancies(trainer.run.model, trainer.run.stream(), 1, 1) == {}
+    monkeypatch.setattr(running_statistics.randomness, "random_context", None)  # what a pass would need
+    assert running_statistics.discrepancies(trainer.run.model, trainer.run.stream(), 1, 1) == {}
 
 
 def test_hooks_and_mode_are_put_back_even_if_a_pass_fails(make_trainer):
@@ -119,7 +119,7 @@ def test_hooks_and_mode_are_put_back_even_if_a_pass_fails(make_trainer):
             raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):
-        discrepancy.discrepancies(model, Broken(), 1, 1)
+        running_statistics.discrepancies(model, Broken(), 1, 1)
     assert not model.training
     assert not any(layer._forward_pre_hooks for layer in model.sublayers())
 

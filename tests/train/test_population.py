@@ -1,10 +1,9 @@
 """Running statistics that are re-estimated: what they are, when, and that training continues as if they were not."""
 
 import numpy as np
-import paddle
 import pytest
 
-from paddle_tfm.train import checkpoint, population
+from paddle_tfm.train import checkpoint, running_statistics
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm_plugins.norm.batch import BatchNorm
 from paddle_tfm_plugins.norm.power import PowerNorm
@@ -47,9 +46,9 @@ def test_they_are_those_of_all_tokens_of_the_batches(make_trainer, monkeypatch, 
     for buffer in model.buffers():
         buffer.set_value(buffer + 1000.0)
     seen = watch(monkeypatch, norm)
-    population.estimate_all(model, trainer.run.stream(), 1)
+    running_statistics.estimate_all(model, trainer.run.stream(), 1)
     tokens = np.concatenate(seen)
-    assert len(seen) == population.NUM_BATCHES and len({len(each) for each in seen}) > 2
+    assert len(seen) == running_statistics.POOLED_BATCHES and len({len(each) for each in seen}) > 2
     np.testing.assert_allclose(norm.running_mean.numpy(), tokens.mean(0), atol=1e-4)
     np.testing.assert_allclose(norm.running_variance.numpy(), tokens.var(0), rtol=1e-4)
     assert [buffer.item() for name, buffer in model.named_buffers() if "batches" in name] in ([], [1000.0] * 3)
@@ -81,7 +80,7 @@ def test_what_is_evaluated_has_the_statistics_of_its_own_weights(make_trainer, m
     stored = running(model)
     for _, buffer in stored.values():
         buffer.set_value(buffer * 0.0 + 7.0)
-    with population.estimated(model, trainer.run.stream(), trainer.run.seed):
+    with running_statistics.estimated(model, trainer.run.stream(), trainer.run.seed):
         for name, (value, buffer) in stored.items():
             np.testing.assert_allclose(buffer.numpy(), value, rtol=1e-5, atol=1e-6, err_msg=name)
     assert all((buffer.numpy() == 7.0).all() for _, buffer in stored.values())
@@ -94,7 +93,7 @@ def test_norms_that_do_not_ask_and_what_they_count_stay(make_trainer):
     )
     model = trainer.run.model
     before = {name: buffer.numpy() for name, buffer in model.named_buffers()}
-    with population.estimated(model, trainer.run.stream(), 1):
+    with running_statistics.estimated(model, trainer.run.stream(), 1):
         changed = {name for name, buffer in model.named_buffers() if (buffer.numpy() != before[name]).any()}
     assert changed and all(name.startswith("encoder") for name in changed)
     assert any(isinstance(layer, PowerNorm) for layer in model.sublayers())
@@ -109,14 +108,7 @@ def test_a_pass_that_fails_leaves_every_statistic(make_trainer):
         def __next__(self):
             raise RuntimeError("no more")
 
-    with pytest.raises(RuntimeError, match="no more"), population.estimated(model, Broken(), 1):
+    with pytest.raises(RuntimeError, match="no more"), running_statistics.estimated(model, Broken(), 1):
         pass
     for name, buffer in model.named_buffers():
         np.testing.assert_array_equal(buffer.numpy(), before[name])
-
-
-def test_a_model_without_such_norms_takes_no_pass(make_trainer):
-    model = make_trainer().run.model
-    with population.estimated(model, iter(()), 1):
-        population.estimate_all(model, iter(()), 1)
-    assert paddle.is_tensor(next(iter(model.parameters())))

@@ -79,9 +79,9 @@ def test_what_asks_whether_a_batch_may_be_divided_keeps_no_memory(make_trainer):
     ],
     ids=["plain", "post-rotary-smoothing", "pointer", "r-drop", "linear"],
 )
-@pytest.mark.parametrize(("number", "sizes"), [(2, [7]), (3, [8]), (2, [4, 5])])
+@pytest.mark.parametrize(("number", "sizes"), [(3, [8]), (2, [4, 5]), (4, [6, 1])])
 def test_shards_change_nothing_but_rounding(make_trainer, overrides, number, sizes):
-    """With dropout, whose every row must be that of the whole batch."""
+    """With dropout, whose every row must be that of the whole batch; of fewer rows than shards, some are empty."""
     trainer = make_trainer(DROPOUT, *overrides)
     batches = some(trainer, *sizes)
     loss, whole = backward(trainer, batches)
@@ -124,20 +124,6 @@ def test_a_kernel_that_was_made_for_other_threads_changes_no_bit(make_trainer, m
             gradients.append(backward(trainer, batches)[1])
     for path, gradient in gradients[0].items():
         np.testing.assert_array_equal(gradients[1][path], gradient, err_msg=path)
-
-
-@pytest.mark.parametrize("sizes", [(1,), (6, 1), (1, 2)])
-def test_a_batch_of_fewer_rows_than_shards_leaves_some_empty(make_trainer, sizes):
-    trainer = make_trainer(DROPOUT)
-    batches = some(trainer, *sizes)
-    loss, whole = backward(trainer, batches)
-    shared_loss, shared = backward(trainer, batches, 4)
-    assert shared_loss == pytest.approx(loss, rel=1e-5)
-    size = max(float(np.linalg.norm(gradient)) for gradient in whole.values() if gradient is not None)
-    for path, gradient in whole.items():
-        assert (gradient is None) == (shared[path] is None), path
-        if gradient is not None:
-            np.testing.assert_allclose(shared[path], gradient, atol=2e-6 * size, err_msg=path)
 
 
 @pytest.mark.parametrize(

@@ -71,29 +71,6 @@ def test_an_encoder_alone_from_a_recipe_to_labels(tmp_path, overrides, metric):
         run.generate("x")
 
 
-@pytest.mark.reliability
-@pytest.mark.parametrize("shape", ["decoder", "tokens", "sequence"])
-def test_resumed_is_uninterrupted_to_the_bit(book, make_trainer_of, shape, tmp_path):
-    """Stopped in the middle, and gone on with from its folder."""
-    from paddle_tfm.train.trainer import Interrupted
-
-    overrides = {
-        "decoder": [*DECODER, book],
-        "tokens": [*LABELS, COPY],
-        "sequence": [*LABELS, PAIRS, "model.labels=sequence"],
-    }
-    whole = make_trainer_of(overrides[shape], "whole")
-    whole.train()
-    steps = iter(range(4))
-    with pytest.raises(Interrupted):
-        make_trainer_of(overrides[shape], "parts", stop=lambda: next(steps, None) is None).train()
-    again = make_trainer_of(overrides[shape], "parts")
-    again.train(resume=True)
-    for name, value in whole.run.model.state_dict().items():
-        np.testing.assert_array_equal(again.run.model.state_dict()[name].numpy(), value.numpy(), err_msg=name)
-    assert (tmp_path / "whole/metrics.jsonl").read_text() == (tmp_path / "parts/metrics.jsonl").read_text()
-
-
 @pytest.fixture
 def make_trainer_of(registry, tmp_path):
     from paddle_tfm import load_recipe

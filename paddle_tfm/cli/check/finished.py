@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from paddle_tfm.data.batches import Batch
     from paddle_tfm.registry import Registry
-    from paddle_tfm.train.origin import Output
+    from paddle_tfm.train.divergence import Output
     from paddle_tfm.train.run import Run
 
 SENTENCES = {True: "Something is wrong, see above.", False: "All that could be checked is whole."}
@@ -128,20 +128,17 @@ def _step_again(folder: Path, registry: Registry) -> StepAgain:
         UserError: what was kept of it is damaged, or the run cannot be loaded.
     """
     from paddle_tfm.model.size import trained_parameters
-    from paddle_tfm.train import divergence, manifest
-    from paddle_tfm.train.forms import Diverged, read_form
-    from paddle_tfm.train.origin import outputs
+    from paddle_tfm.train import divergence
     from paddle_tfm.train.run import load_run
     from paddle_tfm.train.step import Step
 
     run = load_run(folder, registry, divergence.FOLDER)
-    point = folder / "checkpoints" / divergence.FOLDER
-    state, batches = read_form(point / manifest.STATE, Diverged), divergence.load_batches(point)
+    state, batches = divergence.read_kept(folder / "checkpoints" / divergence.FOLDER)
     parameters = trained_parameters(run.model)
     optimizer = run.plan.components["train.optimizer"].build().create(parameters)
     step = Step(run.model, parameters, optimizer, lambda step: 0.0, run.settings.train, run.seed)
     run.model.train()
-    layers = outputs(step, state["failed_step"], batches)
+    layers = divergence.outputs(step, state["failed_step"], batches)
     return StepAgain(f"{state['sentence']}; it began with {state['origin']}", layers, list(_texts(run, batches)))
 
 

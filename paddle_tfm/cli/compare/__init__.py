@@ -157,12 +157,12 @@ def recorded_baseline(results: Sequence[Result], report: Callable[[str], None] =
     ones, `report` gets a sentence."""
     from paddle_tfm.comparison.runs.finished import grouped
     from paddle_tfm.comparison.runs.sizes import at_largest
-    from paddle_tfm.train.about import read_baseline
+    from paddle_tfm.train.sweep_files import read_command
 
     largest, _ = at_largest(results)
     groups = grouped(largest)
     sweeps = list(dict.fromkeys(run.folder.parent.parent for run in results))
-    named = {sweep: name for sweep in sweeps if (name := read_baseline(sweep))}
+    named = {sweep: name for sweep in sweeps if (name := read_command(sweep).baseline)}
     rows = {sweep: row for sweep, name in named.items() if (row := _row(groups, sweep, name))}
     if len(others := list(dict.fromkeys(rows.values()))) > 1:
         said = ", ".join(f"“{row}” in {sweep}" for sweep, row in rows.items())
@@ -187,10 +187,10 @@ def _row(groups: Mapping[str, Sequence[Result]], sweep: Path, variant: str) -> s
 def _first_variants(sweep: Path, results: Sequence[Result]) -> list[str]:
     """The variants of a sweep that are here, as its recipe orders them."""
     from paddle_tfm.comparison.runs.sizes import written
-    from paddle_tfm.train.about import read_runs
+    from paddle_tfm.train.sweep_files import read_command
 
     variants = {run.variant: written(run) for run in results if run.folder.parent.parent == sweep}
-    return [variants[name] for run in read_runs(sweep) if (name := run.partition("/")[0]) in variants]
+    return [variants[name] for run in read_command(sweep).runs if (name := run.partition("/")[0]) in variants]
 
 
 def present(comparison, printer, registry, folders=(), form: str | None = None) -> None:

@@ -26,10 +26,9 @@ from paddle_tfm.recipe.sections.further_tests import unknown_test
 from paddle_tfm.recipe.validation import validate
 from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
-from paddle_tfm.train.evaluate import likelihood, predict, score, signatures, text_metrics
+from paddle_tfm.train.evaluate import caveats, likelihood, predict, score, signatures, text_metrics
 from paddle_tfm.train.finish import changed, drift
 from paddle_tfm.train.run import Run, load_run
-from paddle_tfm.train.scorer import caveats
 from paddle_tfm.units import AT
 
 CHANGED = "changed"  # what predictions of a test of the command line are called by

@@ -39,12 +39,12 @@ def comparison_of(sweep: SweepRuns, seeds: list[str]) -> Comparison:
     from paddle_tfm.comparison.runs.finished import collect
     from paddle_tfm.comparison.runs.sizes import written
     from paddle_tfm.comparison.table import compare
-    from paddle_tfm.train.about import read_baseline
+    from paddle_tfm.train.sweep_files import read_command
 
     runs = [run for run in sweep.reported if run.folder.name in seeds]
     results = collect([run.folder for run in runs])
     variants = {name for result in results for name in (result.variant, written(result))}
-    baseline = read_baseline(sweep.folder)
+    baseline = read_command(sweep.folder).baseline
     name = sweep.folder.resolve().name
     baseline, question = baseline if baseline in variants else None, Question.recorded(sweep.folder)
     return compare(results, name, sweep.folder, runs[0].best, baseline, question)

@@ -82,9 +82,9 @@ def seeds_for(
 
 def recorded_seeds(folder: Path) -> str | None:
     """The override with the seeds that a sweep in `folder` began with; None where none is known."""
-    from paddle_tfm.train.about import read_command
+    from paddle_tfm.train.sweep_files import read_command
 
-    return next((each for each in reversed(read_command(folder)) if each.startswith("seeds=[")), None)
+    return next((each for each in reversed(read_command(folder).command) if each.startswith("seeds=[")), None)
 
 
 def show(

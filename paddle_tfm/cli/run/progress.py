@@ -16,7 +16,7 @@ from paddle_tfm.cli.ls.runs_table import RunsTable
 from paddle_tfm.cli.ls.verdicts import early_verdict
 from paddle_tfm.colours import colour
 from paddle_tfm.errors import UserError
-from paddle_tfm.train.about import read_runs, variant_numbers
+from paddle_tfm.train.sweep_files import read_command, variant_numbers
 
 if TYPE_CHECKING:
     from paddle_tfm.sweep.events import Event
@@ -91,7 +91,8 @@ class SweepProgress:
         resumed = f", resumed at step {card.step:,}" if card.step else ""
         padding = f", {card.padding:.0%} padding" if card.padding >= SHOWN_PADDING else ""
         number = self.finished + len(self.under_way) + 1
-        runs = max(number, 1 if self.sweep.only else len(read_runs(self.sweep.folder)))  # they may become more or fewer
+        listed = read_command(self.sweep.folder).runs  # they may become more or fewer
+        runs = max(number, 1 if self.sweep.only else len(listed))
         self.under_way.add(card.name)
         variant = variant_numbers(self.reader.folder).get(card.name.partition("/")[0])
         style = "cyan" if variant is None else colour(variant)

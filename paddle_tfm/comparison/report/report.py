@@ -24,8 +24,7 @@ from paddle_tfm.pages.document import Section, document
 from paddle_tfm.plotting import image
 from paddle_tfm.registry import Registry
 from paddle_tfm.tabular import plain_markdown
-from paddle_tfm.train.about import COMMAND_FILE
-from paddle_tfm.train.looks import write_look
+from paddle_tfm.train.sweep_files import COMMAND_FILE, write_look
 from paddle_tfm.units import visible
 
 

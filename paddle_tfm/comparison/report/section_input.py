@@ -25,8 +25,9 @@ from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.recipe.differences import with_defaults
 from paddle_tfm.registry import Registry
-from paddle_tfm.train.about import NUM_SAMPLES, read_about, read_command
+from paddle_tfm.train.about import NUM_SAMPLES, read_about
 from paddle_tfm.train.forms import read_stored_identity
+from paddle_tfm.train.sweep_files import read_command
 from paddle_tfm.units import in_shell, listed
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ class Facts:
     def commands(self) -> list[str]:
         """What trains all of this again; of runs that no command is known of, their recipes."""
         of_sweep = cache(read_command)  # it lists all runs, each of which would read it
-        commands = [_command(run, of_sweep(run.folder.parent.parent)) for run in self.comparison.runs]
+        commands = [_command(run, of_sweep(run.folder.parent.parent).command) for run in self.comparison.runs]
         return list(dict.fromkeys(commands))
 
     def top(self) -> Path:

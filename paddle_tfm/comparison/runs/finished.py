@@ -15,9 +15,8 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import folders_with
 from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.train import manifest
-from paddle_tfm.train.about import variant_numbers
 from paddle_tfm.train.forms import RESULTS, read_results
-from paddle_tfm.train.looks import read_looks
+from paddle_tfm.train.sweep_files import read_looks, variant_numbers
 
 REQUIRED_KEYS = (
     *("recipe", "variant", "seed", "steps", "parameters", "seconds", "tokens_per_second"),

@@ -15,9 +15,9 @@ from paddle_tfm.recipe import limits, yaml_lines
 from paddle_tfm.recipe.differences import ABSENT, DESCRIPTIVE
 from paddle_tfm.recipe.sections.tuning import FOLDER
 from paddle_tfm.recipe.yaml_lines import recipe_text
-from paddle_tfm.train.about import read_variants
 from paddle_tfm.train.changes import DATA, PLUGINS, SETTINGS, TEXTS, VOCABULARY, Gap, facts, gaps
 from paddle_tfm.train.forms import read_stored_identity
+from paddle_tfm.train.sweep_files import read_command
 
 RECIPE = "recipe.yaml"
 SECTIONS = ("vocabulary", "model", "train", "evaluate")
@@ -151,7 +151,7 @@ def beyond_one(one: Trained, other: Trained) -> str:
 
 def _varied(one: Trained, other: Trained) -> list[str] | None:
     """The settings that recipes set for either of two variants; None where that is not recorded of both."""
-    paths = [read_variants(run.folder.parent.parent).get(run.folder.parent.name) for run in (one, other)]
+    paths = [read_command(run.folder.parent.parent).variants.get(run.folder.parent.name) for run in (one, other)]
     return None if None in paths else [path for each in paths for path in each or ()]
 
 

@@ -13,7 +13,7 @@ from paddle_tfm.pages.document import definitions
 from paddle_tfm.protocols import Section
 from paddle_tfm.recipe.sections.equal import value_at
 from paddle_tfm.tabular import Column, Table, column
-from paddle_tfm.train.solutions import NOT_REPRODUCIBLE, Solution, amount, read
+from paddle_tfm.train.sweep_files import NOT_REPRODUCIBLE, Solution, amount, read_solutions
 from paddle_tfm.units import plural
 
 ENDED_EARLY = "{runs} ended before the step that was solved for (they diverged, or ran out of patience), and got less."
@@ -118,7 +118,7 @@ def _solutions(facts: Facts) -> dict[str, Solution]:
     """Variant → what was solved for it: of the sweep that its first run belongs to, if that run was trained with it."""
     solutions = {}
     for variant, runs in facts.groups.items():
-        solution = read(runs[0].folder.parent.parent).get(runs[0].variant)
+        solution = read_solutions(runs[0].folder.parent.parent).get(runs[0].variant)
         if solution is not None and value_at(facts.recipes[variant], solution.setting) == solution.value:
             solutions[variant] = solution
     return solutions
