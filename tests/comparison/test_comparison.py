@@ -399,7 +399,6 @@ def trained(folder, seed, recipe="", norm="", train="", **more):
         ({"train": "1" * 64}, "the hash of the training texts is 000000000000 in {}/seed-1, and 111111111111 in {}/seed-2"),
         ({"valid": "1" * 64}, "the hash of the validation texts is 222222222222 in {}/seed-1, and 111111111111 in {}/seed-2"),
         ({"vocabulary": "1" * 64}, "the hash of the vocabulary is 333333333333 in {}/seed-1, and 111111111111 in {}/seed-2"),
-        ({"norm": "norm 0.1.0 sha256:1"}, ""),
         ({"recipe": "{"}, "{path}/{}/seed-2/recipe.yaml cannot be read"),
         ({"recipe": "a: 1\nb: {name: x}\nevaluate: []\n"}, "{path}/{}/seed-2/recipe.yaml cannot be read"),
         ({"recipe": "a: 1\nb: x\nrequires: [z]\nevaluate: {x: 1, metrics: [z]}\ntrain: {x: 1, gradient_norms: 3}\n"}, ""),

@@ -315,7 +315,16 @@ def test_a_row_reads_as_people_write_it(tmp_path):
     tail = ["1,234,567", "20,409", "2:05"]
     assert rows["variant"][4:] == ["more seeds", "parameters", "tokens/s", "time", "seeds", "diverged"]
     assert rows["base"] == ["55% ± 7", "baseline", "", "", "", *tail, "1, 2", "0"]
-    assert rows["other"] == ["75% ± 21", "undetermined", "+20 points", "−100 to +100", "", *tail, "1, 2, 3", "1 of 3"]
+    assert rows["other"] == [
+        "75% ± 21",
+        "undetermined",
+        "+20 points",
+        "−100 to +100",
+        "≈10",
+        *tail,
+        "1, 2, 3",
+        "1 of 3",
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------- page
