@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from finished_runs import finished, predicted
 
 from paddle_tfm import create_registry
 from paddle_tfm.colours import colour
@@ -32,18 +33,11 @@ def registry():
 
 def run(root, variant, seed, value, lines=(), gradients=(), **more):
     folder = root / str(sorted(SCORES).index(variant)) / f"seed-{seed}"
-    folder.mkdir(parents=True)
-    results = {
-        "recipe": "r", "variant": variant, "seed": seed, "steps": 4, "parameters": 1000, "tokens": 400, "seconds": 60.0,
-        "tokens_per_second": 9.0, "best_step": 4, "dropped": {}, "diverged": None, "directions": {"exact_match": True},
-        "units": {"exact_match": "%"}, "signatures": {}, "valid": {}, "test": {"exact_match": value},
-    } | more  # fmt: skip
-    (folder / "results.json").write_text(json.dumps(results), "utf-8")
+    finished(folder, variant, seed, {"exact_match": value}, **more)
     rows = [{"step": step, "loss": 1.0, "gradient_norm": norm} for step, norm in enumerate(gradients, 1)]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     if lines:
-        text = ["right\tsource\treference\thypothesis\tscore", *("\t".join(("no", *line, "-1.0")) for line in lines)]
-        (folder / "predictions.tsv").write_text("\n".join(text) + "\n", "utf-8")
+        predicted(folder, [("no", *line, "-1.0") for line in lines])
     return folder
 
 

@@ -9,6 +9,7 @@ from itertools import combinations
 from statistics import fmean
 
 import pytest
+from finished_runs import finished
 
 from paddle_tfm import create_registry
 from paddle_tfm.comparison.report import paper
@@ -27,16 +28,6 @@ PLAIN = {"base": (0.60, 0.61, 0.62), HOSTILE: (0.50, 0.52, 0.51)}
 @pytest.fixture(scope="module")
 def registry():
     return create_registry()
-
-
-def run(folder, variant, seed, value):
-    folder.mkdir(parents=True)
-    results = {
-        "recipe": "r", "variant": variant, "seed": seed, "steps": 4, "parameters": 1000, "tokens": 400, "seconds": 60.0,
-        "tokens_per_second": 9.0, "best_step": 4, "dropped": {}, "diverged": None, "directions": {"exact_match": True},
-        "units": {"exact_match": "%"}, "signatures": {}, "valid": {}, "test": {"exact_match": value},
-    }  # fmt: skip
-    (folder / "results.json").write_text(json.dumps(results), "utf-8")
 
 
 def record(stopped=0):
@@ -67,10 +58,15 @@ def sweep(tmp_path, registry):
     def make(untuned=None, **options):
         for number, name in enumerate(TUNED):
             for seed in (1, 2, 3):
-                run(tmp_path / f"v{number}/seed-{seed}", name, seed, TUNED[name][seed - 1])
-                run(tmp_path / f"tuning/v{number}/trial-0{seed}", name, 0, 0.99)
+                finished(tmp_path / f"v{number}/seed-{seed}", name, seed, {"exact_match": TUNED[name][seed - 1]})
+                finished(tmp_path / f"tuning/v{number}/trial-0{seed}", name, 0, {"exact_match": 0.99})
                 if untuned:
-                    run(tmp_path / f"tuning/v{number}/untuned-seed-{seed}", name, seed, untuned[name][seed - 1])
+                    finished(
+                        tmp_path / f"tuning/v{number}/untuned-seed-{seed}",
+                        name,
+                        seed,
+                        {"exact_match": untuned[name][seed - 1]},
+                    )
         (tmp_path / "tuning.json").write_text(json.dumps(record(**options)), "utf-8")
         return Facts(compare(collect([tmp_path]), "r", tmp_path, "exact_match", "base"), registry)
 
