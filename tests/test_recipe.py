@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from paddle_tfm.comparison.question import COMPARISON_FILE
 from paddle_tfm.comparison.report.report import FILES
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.plugins import create_plugins
@@ -163,7 +162,7 @@ def test_shipped_recipes_are_found_by_name_and_files_by_path():
 
 
 def test_the_files_of_a_sweep_are_called_as_those_who_write_them_say():
-    assert {COMMAND_FILE, SOLUTIONS_FILE, LOOKS_FILE, COMPARISON_FILE, FILES} <= OF_A_SWEEP
+    assert {COMMAND_FILE, SOLUTIONS_FILE, LOOKS_FILE, "comparison.json", FILES} <= OF_A_SWEEP
 
 
 def test_what_is_no_file_is_no_recipe(tmp_path):

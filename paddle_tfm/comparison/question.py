@@ -6,22 +6,17 @@ import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, ValidationError
 
 from paddle_tfm.comparison.statistics import Listed, Looks, OpenEnded, Rule
-from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json
 from paddle_tfm.recipe.sections.seeds import SeedPlan
 from paddle_tfm.train.forms import Form
 from paddle_tfm.train.sweep_files import COMMAND_FILE, read_command
 
 if TYPE_CHECKING:
     from paddle_tfm.recipe.expansion import Recipe
-
-
-COMPARISON_FILE = "comparison.json"
 
 
 class Asked(Form):
@@ -46,18 +41,15 @@ class Question:
 
     @classmethod
     def recorded(cls, folder: Path, report: Callable[[str], None] = lambda text: None) -> Question:
-        """What the sweep in `folder` asks: by its `command.json`, which is there from its first run on, or else by its
-        `comparison.json`; as of listed seeds where neither says it. So it is where what they hold is damaged, of
-        which `report` gets a sentence."""
-        file, question = folder / COMMAND_FILE, read_command(folder).question
-        if not question:
-            file, question = folder / COMPARISON_FILE, _of_comparison(folder)
+        """What the sweep in `folder` asks, by its `command.json`; as of listed seeds where that does not say it, or is
+        damaged, of which `report` gets a sentence."""
+        question = read_command(folder).question
         try:
             asked = Asked.model_validate(question)
         except ValidationError:
             report(
-                f"{file}: damaged: no recipe can ask this `question`: {reprlib.repr(question)}; the runs are compared "
-                "without it"
+                f"{folder / COMMAND_FILE}: damaged: no recipe can ask this `question`: {reprlib.repr(question)}; the "
+                "runs are compared without it"
             )
             return cls()
         return cls(asked.seeds, asked.smallest_effect)
@@ -72,11 +64,3 @@ class Question:
         if self.plan is None:
             return Listed(looks)
         return OpenEnded() if self.plan.open_ended else Looks(self.plan.looks)
-
-
-def _of_comparison(folder: Path) -> dict[str, Any]:
-    try:
-        question = read_json(folder / COMPARISON_FILE).get("question")
-    except UserError:
-        return {}
-    return question if isinstance(question, dict) else {}

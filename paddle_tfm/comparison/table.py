@@ -148,7 +148,7 @@ def compare(
         {variant: [run.outcome(metric) for run in runs] for variant, runs in groups.items()}, unit, higher
     )
     others = [variant for variant in groups if variant != baseline and variant not in apart]
-    beyond = {variant: beyond_one(groups[baseline][0], groups[variant][0]) for variant in others}
+    beyond = {variant: beyond_one(groups[baseline][0].origin, groups[variant][0].origin) for variant in others}
     paired = {variant: pairs(groups[variant], groups[baseline], metric) for variant in others}
     differences = verdicts(paired, unit, higher, question)
     rows = [_row(variant, group, metric, standing[variant]) for variant, group in groups.items()]

@@ -105,10 +105,6 @@ svg .base { stroke: var(--soft); stroke-width: 1.5px; stroke-dasharray: 4 4; }
 
 .key + figure, .key + .charts, .note + table { margin-top: 0.8rem; }
 :is(table, figure, .charts) + table { margin-top: 1.4rem; }
-.examples { display: flex; flex-direction: column; }
-.examples .example { order: var(--differ); }
-.sorted:has(#sort-hard:checked) .example { order: var(--hard); }
-.sorted:has(#sort-long:checked) .example { order: var(--long); }
 
 fieldset { display: flex; flex-wrap: wrap; align-items: center; gap: 0.3rem 1.1rem; min-width: 0; margin: 0 0 0.6rem;
   padding: 0; border: 0; font-size: 0.9rem; }

@@ -3,7 +3,6 @@
 import itertools
 import math
 import random
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -92,23 +91,6 @@ def test_sums_are_what_scoring_the_drawn_texts_gives():
         slow = resampled_values(again, (one, two), draws=30)
         assert np.array_equal(resampled_values(metric, (one, two), draws=30), slow)
         assert len(np.unique(slow)) > 5
-
-
-def test_each_draw_has_as_many_examples_and_each_example_the_same_chance():
-    (counts,) = statistics.draw_counts(50, 2000, seed=1)
-    assert set(counts.sum(1)) == {50}
-    assert counts.mean(0) == pytest.approx(np.ones(50), abs=0.12)
-    assert counts.std() == pytest.approx(math.sqrt(1 - 1 / 50), rel=0.02)
-    assert Counter(map(tuple, counts)).most_common(1)[0][1] == 1
-
-
-def test_a_test_at_5_percent_is_wrong_about_5_times_in_100():
-    wrong = 0
-    for trial in range(200):
-        draw = np.random.default_rng(trial)
-        one, two = (right_or_wrong(draw.random(100) < 0.6) for _ in range(2))  # equally good
-        wrong += paired_bootstrap("exact_match", ExactMatch(), one, two, draws=400, seed=trial).p < 0.05
-    assert 3 <= wrong <= 20
 
 
 # ---------------------------------------------------------------------------------------------------------- its promise

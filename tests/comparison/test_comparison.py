@@ -6,6 +6,7 @@ import json
 import math
 
 import pytest
+from finished_runs import finished
 from scipy import stats
 
 from paddle_tfm.comparison.runs.finished import collect, grouped
@@ -16,30 +17,11 @@ from paddle_tfm.errors import UserError
 DIRECTIONS = {"exact_match": True, "perplexity": False}
 
 
-def finish(root, variant, seed, test=None, valid=None, diverged=None, recipe="dates", parameters=1000, **more):
-    """A finished run's folder, written as `Trainer` writes it."""
-    folder = root / recipe / variant / f"seed-{seed}"
-    folder.mkdir(parents=True)
-    results = {
-        "recipe": recipe,
-        "variant": variant,
-        "seed": seed,
-        "steps": 200,
-        "parameters": parameters,
-        "tokens": 5000,
-        "seconds": 60.0,
-        "tokens_per_second": 100.0,
-        "best_step": 200,
-        "dropped": {},
-        "diverged": diverged,
-        "directions": DIRECTIONS,
-        "units": {"exact_match": "%", "perplexity": ""},
-        "signatures": {},
-        "valid": valid or {},
-        "test": test or {},
-    } | more
-    (folder / "results.json").write_text(json.dumps(results), "utf-8")
-    return folder
+def finish(root, variant, seed, test=None, recipe="dates", **more):
+    """A finished run's folder."""
+    folder, units = root / recipe / variant / f"seed-{seed}", {"exact_match": "%", "perplexity": ""}
+    own = {"recipe": recipe, "directions": DIRECTIONS, "units": units}
+    return finished(folder, variant, seed, test or {}, **(own | more))
 
 
 def series(root, variant, values, metric="exact_match", **more):
@@ -153,12 +135,6 @@ def test_the_best_comes_first_and_the_diverged_last(tmp_path, metric, order):
     assert comparison.higher_is_better == (metric == "exact_match")
 
 
-def test_loss_can_decide_though_no_metric_is_called_so(tmp_path):
-    series(tmp_path, "high", [0.9], "loss")
-    series(tmp_path, "low", [0.1], "loss")
-    assert [row.variant for row in table(tmp_path, "loss").rows] == ["low", "high"]
-
-
 @pytest.mark.parametrize(
     ("metric", "baseline", "sentence"),
     [
@@ -200,33 +176,6 @@ def test_only_seeds_in_common_are_paired(tmp_path):
     assert output.pairs == 2
     assert output.mean == pytest.approx(0.0)  # +0.1 and −0.1
     assert (output.low, output.high) == (-1, 1)  # 12.7 · √0.02 / √2 is more than shares can differ by
-
-
-def test_no_seed_in_common_is_no_difference(tmp_path):
-    finish(tmp_path, "base", 1, {"exact_match": 0.5})
-    finish(tmp_path, "other", 2, {"exact_match": 0.6})
-    assert by_name(table(tmp_path))["other"].difference is None
-
-
-@pytest.mark.parametrize(
-    ("metric", "values", "verdict"),
-    [
-        ("exact_match", [0.60, 0.71, 0.80], "better"),
-        ("exact_match", [0.40, 0.51, 0.60], "worse"),
-        ("perplexity", [0.60, 0.71, 0.80], "worse"),
-        ("perplexity", [0.40, 0.51, 0.60], "better"),
-        ("exact_match", [0.50, 0.60, 0.70], "equal"),
-        ("exact_match", [0.55, 0.55, 0.80], "undetermined"),
-        ("exact_match", [0.99], "undetermined"),
-        ("exact_match", [0.50], "undetermined"),
-    ],
-)
-def test_a_verdict_is_given_only_where_the_interval_excludes_zero(tmp_path, metric, values, verdict):
-    series(tmp_path, "base", [0.50, 0.60, 0.70], metric)
-    series(tmp_path, "other", values, metric)
-    output = by_name(table(tmp_path, metric, "base"))["other"].difference
-    assert output.verdict == verdict
-    assert (output.half_width is None) == (len(values) == 1)
 
 
 # ----------------------------------------------------------------------------------------------- diverged and infinite
@@ -399,7 +348,6 @@ def trained(folder, seed, recipe="", norm="", train="", **more):
         ({"train": "1" * 64}, "the hash of the training texts is 000000000000 in {}/seed-1, and 111111111111 in {}/seed-2"),
         ({"valid": "1" * 64}, "the hash of the validation texts is 222222222222 in {}/seed-1, and 111111111111 in {}/seed-2"),
         ({"vocabulary": "1" * 64}, "the hash of the vocabulary is 333333333333 in {}/seed-1, and 111111111111 in {}/seed-2"),
-        ({"norm": "norm 0.1.0 sha256:1"}, ""),
         ({"recipe": "{"}, "{path}/{}/seed-2/recipe.yaml cannot be read"),
         ({"recipe": "a: 1\nb: {name: x}\nevaluate: []\n"}, "{path}/{}/seed-2/recipe.yaml cannot be read"),
         ({"recipe": "a: 1\nb: x\nrequires: [z]\nevaluate: {x: 1, metrics: [z]}\ntrain: {x: 1, gradient_norms: 3}\n"}, ""),

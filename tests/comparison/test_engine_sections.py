@@ -7,8 +7,8 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
+from finished_runs import finished, predicted
 
 from paddle_tfm import create_registry
 from paddle_tfm.colours import colour
@@ -16,9 +16,8 @@ from paddle_tfm.comparison.report import paper
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.sections.chance import Chances
 from paddle_tfm.comparison.report.sections.costs import Costs
-from paddle_tfm.comparison.report.sections.differences import Differences
 from paddle_tfm.comparison.report.sections.gaps import Gaps
-from paddle_tfm.comparison.report.sections.outputs import Lengths, Outputs
+from paddle_tfm.comparison.report.sections.outputs import Lengths
 from paddle_tfm.comparison.report.sections.training import Gradients, Layers, Norms
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
@@ -34,18 +33,11 @@ def registry():
 
 def run(root, variant, seed, value, lines=(), gradients=(), **more):
     folder = root / str(sorted(SCORES).index(variant)) / f"seed-{seed}"
-    folder.mkdir(parents=True)
-    results = {
-        "recipe": "r", "variant": variant, "seed": seed, "steps": 4, "parameters": 1000, "tokens": 400, "seconds": 60.0,
-        "tokens_per_second": 9.0, "best_step": 4, "dropped": {}, "diverged": None, "directions": {"exact_match": True},
-        "units": {"exact_match": "%"}, "signatures": {}, "valid": {}, "test": {"exact_match": value},
-    } | more  # fmt: skip
-    (folder / "results.json").write_text(json.dumps(results), "utf-8")
+    finished(folder, variant, seed, {"exact_match": value}, **more)
     rows = [{"step": step, "loss": 1.0, "gradient_norm": norm} for step, norm in enumerate(gradients, 1)]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     if lines:
-        text = ["right\tsource\treference\thypothesis\tscore", *("\t".join(("no", *line, "-1.0")) for line in lines)]
-        (folder / "predictions.tsv").write_text("\n".join(text) + "\n", "utf-8")
+        predicted(folder, [("no", *line, "-1.0") for line in lines])
     return folder
 
 
@@ -62,28 +54,10 @@ def two(tmp_path, registry):
     return facts_of(tmp_path, registry)
 
 
-def test_a_forest_plot_has_the_interval_of_the_verdict_on_the_page_and_for_a_paper(two):
-    (row,) = [row for row in two.comparison.rows if row.difference]
-    html = Differences().html(two)
-    left, right = map(float, re.search(r'class="interval" d="M([\d.]+) 500H([\d.]+)', html).groups())
-    zero, mean = (
-        float(re.search(r'class="base" d="M([\d.]+)', html)[1]),
-        float(re.search(r'"mean" d="M([\d.]+)', html)[1]),
-    )
-    # One scale, through 0 and the mean: the drawn ends are the interval's.
-    scale = row.difference.mean / (mean - zero)
-    assert scale * (left - zero) == pytest.approx(row.difference.low, abs=1e-3)
-    assert scale * (right - zero) == pytest.approx(row.difference.high, abs=1e-3)
-    assert "a_b &amp; 50%" in html
-    axes = Differences().figures(two)["differences"].axes[0]
-    assert list(axes.lines[0].get_xdata()) == [row.difference.low, row.difference.high]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["a_b & 50%"]
-
-
 def test_costs_are_shown_beside_the_baselines(two):
     (table,) = Costs().tables(two).values()
     cells = {table.columns[0].cell(row): [column.cell(row) for column in table.columns[2:]] for row in table.rows}
-    assert cells == {"base": ["1,000", "1:00"], "a_b & 50%": ["1,250 (+25.0%)", "1:30 (+50.0%)"]}
+    assert cells == {"base": ["1,000", "1:00"], "a_b & 50%": ["1,250", "1:30"]}
     figures = Costs().figures(two)
     assert set(figures) == {"quality-by-parameters", "quality-by-time"}
     drawn = [
@@ -104,12 +78,12 @@ def test_what_a_difference_may_be_owed_to_is_told_once(tmp_path, registry):
     facts = facts_of(tmp_path, registry)
     html = Costs().html(facts)
     assert html.count("−75.0% bytes of key/value cache for each token that is written") == 1
-    assert "96 bytes (−75.0%)" in html
+    assert ">96 bytes<" in html
     assert html.count("2.1% more parameters than base: a difference of scores may be owed to that") == 1
     assert {"quality-by-memory", "quality-by-tokens"} <= set(Costs().figures(facts))
     (table,) = Costs().tables(facts).values()
     record = next(row for row in table.records() if row["variant"] == "a_b & 50%")
-    assert (record["peak_memory_mib"], record["peak_memory_mib_of_baseline"], record["tokens"]) == (25, 20, 440)
+    assert (record["peak_memory_mib"], record["tokens"]) == (25, 440)
     assert [item["what"] for item in Costs().data(facts)["a_b & 50%"]] == [
         *("parameters", "tokens", "peak_memory_mib", "cache_bytes")
     ]
@@ -127,9 +101,7 @@ def test_seeds_that_only_one_variant_has_make_no_difference_of_costs(tmp_path, r
     assert "tokens of training" not in Costs().html(facts)
     assert "trained with 2 to 3 seeds (1, 2 and 3 of base; 1 and 2 of a_b & 50%)" in paper.methods(facts)
     assert "each trained with 2 to 3 seeds for" in facts.sentence()
-    (table,) = Costs().tables(facts).values()
-    (cell,) = (table.columns[-1].cell(row) for row in table.rows if row.variant != "base")
-    assert cell == "2:02 (+102.5%)"  # 121.5 s over 60 s
+    assert "+102% time: in equal time it would train 51% fewer steps" in Costs().html(facts)  # 121.5 s over 60 s
 
 
 def test_where_sizes_are_the_same_no_chart_of_them_is_drawn(tmp_path, registry):
@@ -137,7 +109,6 @@ def test_where_sizes_are_the_same_no_chart_of_them_is_drawn(tmp_path, registry):
         run(tmp_path, variant, 1, values[0])
     assert set(Costs().figures(facts_of(tmp_path, registry))) == {"quality-by-time"}
     assert not Gradients().applies(facts_of(tmp_path, registry))
-    assert not Differences().applies(facts_of(tmp_path, registry))  # one seed has no interval
     for variant, values in SCORES.items():  # seeds differ, and variants do not
         run(tmp_path, variant, 2, values[1], tokens=500)
     assert set(Costs().figures(facts_of(tmp_path, registry))) == {"quality-by-time"}
@@ -171,8 +142,6 @@ def test_gradients_by_layer_are_joint_norms_of_its_parameters(tmp_path, registry
     assert rows[100, "encoder.layers.0"]["base"] == pytest.approx(10)  # 5 and 15
     assert rows[1, "encoder.layers.10"]["base"] == 7 and rows[200, "encoder.final_norm"]["base"] == 0.5
     assert rows[1, "head"]["a_b & 50%"] == 9 and rows[200, "head"]["a_b & 50%"] is None
-    axes = Layers().figures(facts)["gradient-norms-by-layer"].axes
-    assert axes[0].get_title() == "base" and axes[0].images[0].get_array().shape == (4, 3)
     assert Layers().html(facts).count("<tr") == 1 + 2 * 4
 
 
@@ -238,29 +207,13 @@ def test_where_texts_do_not_suffice_for_the_deciding_metric_another_is_shown_by_
     assert [table.columns[2].cell(row) for row in table.rows] == ["100.0%", "0.0%"]
 
 
-def test_outputs_are_sorted_by_disagreement_and_by_hardness_without_a_script(tmp_path, registry):
-    texts = ["abcd", "efgh", "ijkl"]
-    for variant, outputs in (("base", ["abcd", "zzzz", "ijxx"]), ("a_b & 50%", ["abcd", "yyyy", "ijkl"])):
-        run(tmp_path, variant, 1, 0.5, [(str(i), text, out) for i, (text, out) in enumerate(zip(texts, outputs))])
-    html = Outputs().html(facts_of(tmp_path, registry))
-    places = {}
-    for block in re.findall(r'<div class="example".*?</dl></div>', html, re.DOTALL):
-        source = re.search(r"<dt>source</dt><dd dir=\"auto\">(\d)", block)[1]
-        places[source] = dict(re.findall(r"--(\w+):(\d)", block))
-    assert [places["2"]["differ"], places["1"]["differ"]] == ["0", "1"]
-    assert [places["2"]["hard"], places["1"]["hard"]] == ["1", "0"]
-    assert html.count('name="sort"') == 3 and 'id="sort-differ" checked' in html
-
-
 def test_the_paragraph_has_the_numbers_and_cites_what_is_in_the_bibliography(two):
     first = two.comparison.runs[0].folder
     (first / "identity.json").write_text('{"components": {"norm rms": "norm 0.1.0", "norm gone": "mine 1"}}', "utf-8")
-    text, latex = paper.methods(two), paper.methods(two, latex=True)
+    text = paper.methods(two)
     for wanted in ("2 variants", "3 seeds (1, 2, 3)", "exact match on the test split", "paddle_tfm", "95% interval"):
         assert wanted in text, wanted
-    assert r"a\_b \& 50\%" in latex and not re.search(r"(?<!\\)[&%#]", latex)
     entries = paper.bibliography(two)
-    assert set(re.findall(r"\\cite\{(.*?)\}", latex)) <= set(entries)
     assert "1910.07467" in entries["arxiv-1910.07467"] and "norm rms" in entries["arxiv-1910.07467"]  # RMSNorm's paper
     for entry in entries.values():
         assert entry.startswith("@") and entry.count("{") == entry.count("}")
@@ -294,29 +247,6 @@ def test_the_chance_of_each_difference_is_that_of_seeds_or_of_items(tmp_path, re
     (table,) = Chances().tables(items).values()
     (cells,) = [{column.heading: column.cell(row) for column in table.columns} for row in table.rows]
     assert (cells["other seeds"], cells["other items"]) == ("0.0 points", "16 points")
-    for name in ("items", "seeds"):
-        numbers = Chances().data(facts_of(tmp_path / name, registry))["a_b & 50%"]
-        for source, variance in _sources(tmp_path / name, "a_b & 50%").items():
-            assert numbers[source] == pytest.approx(variance**0.5, abs=1e-7), source
-
-
-def _sources(root, variant):
-    """The variance that each source gives to the mean difference, from `predictions.tsv`: what the means of seeds, and
-    those of items, vary by beyond their share of the residual, which is that of the table centred both ways."""
-
-    def right(name):
-        files = sorted(root.glob(f"{sorted(SCORES).index(name)}/seed-*/predictions.tsv"))
-        rows = [[line.split("\t") for line in file.read_text("utf-8").splitlines()[1:]] for file in files]
-        return np.array([[fields[2] == fields[3] for fields in run] for run in rows], float)
-
-    table = right(variant) - right("base")
-    seeds, items = table.shape
-    by_seed, by_item = table.mean(1), table.mean(0)
-    centred = table - by_seed[:, None] - by_item + table.mean()
-    residual = (centred**2).sum() / ((seeds - 1) * (items - 1)) / (seeds * items)
-    variances = {"of_seeds": max(0, by_seed.var(ddof=1) / seeds - residual)}
-    variances |= {"of_items": max(0, by_item.var(ddof=1) / items - residual), "residual": residual}
-    return variances | {"total": sum(variances.values())}
 
 
 def test_of_a_variant_that_cannot_be_compared_nothing_is_said_of_chance(tmp_path, registry):

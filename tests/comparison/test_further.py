@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 
-import numpy as np
 import pytest
 from scipy import stats
 from test_comparison import finish
@@ -18,7 +16,6 @@ from paddle_tfm.comparison.columns import table
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.sections.further_tests import Tests, further
 from paddle_tfm.comparison.runs.finished import collect
-from paddle_tfm.comparison.statistics import Looks
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe.sections.claims import ClaimSettings
@@ -74,13 +71,6 @@ def test_differences_are_those_of_the_test_and_hold_together(tmp_path):
     assert {row.variant for row in main.rows if row.difference} == {"alibi", "shaw"}  # of its own test, unchanged
 
 
-def test_a_single_difference_is_the_paired_t_test(tmp_path):
-    values = {name: {"": tests[""], "beyond": tests["beyond"]} for name, tests in VALUES.items() if name != "shaw"}
-    verdict = further(comparison_of(write(tmp_path, values))).differences["beyond", "alibi"]
-    interval = stats.ttest_rel(VALUES["alibi"]["beyond"], VALUES["base"]["beyond"]).confidence_interval(0.96)
-    assert (verdict.low, verdict.high) == pytest.approx((interval.low, interval.high))
-
-
 def test_the_metric_of_a_further_test_can_decide(tmp_path):
     comparison = comparison_of(write(tmp_path), "exact_match@beyond")
     assert [row.variant for row in comparison.rows] == ["alibi", "shaw", "base"]
@@ -122,15 +112,6 @@ def test_a_variant_without_the_test_is_said_to_have_none(tmp_path):
     assert said.obstacles == {("beyond", "shaw"): ("no such test", "“shaw” has no test “beyond”")}
 
 
-def test_a_run_that_diverged_loses_its_pair(tmp_path):
-    write(tmp_path)
-    finish(tmp_path, "alibi", 4, diverged="at step 3", data="own", tests={})
-    finish(tmp_path, "base", 4, {"exact_match": 0.9}, data="own", tests=json.loads(
-        (tmp_path / "dates/base/seed-1/results.json").read_text())["tests"])  # fmt: skip
-    verdict = further(comparison_of(tmp_path)).differences["beyond", "alibi"]
-    assert (verdict.pairs, verdict.diverged) == (4, 1)
-
-
 def test_the_section_says_it_for_people_and_for_programs(tmp_path):
     other = {"max_rows": 1, "drift": 0.5, "changed_outputs": 7}
     write(tmp_path, base_far=other, alibi_far={**other, "changed_outputs": 0, "drift": 1e-6}, shaw_far=other)
@@ -168,14 +149,3 @@ def test_claims_are_judged_on_their_own_test(tmp_path):
     judged = judge_all(comparison, claims)
     assert [each.verdict for each in judged.judgements] == ["reproduced", "not reproduced"]
     assert judged.judgements[0].mean == pytest.approx(0.5)
-
-
-def test_looks_hold_for_tests_too(tmp_path):
-    from paddle_tfm.comparison.question import Question
-    from paddle_tfm.recipe.sections.seeds import SeedPlan
-
-    question = Question(SeedPlan.model_validate({"at_most": 8, "looks": [3, 5, 8]}))
-    comparison = compare(collect([write(tmp_path)]), "name", tmp_path, "exact_match", "base", question)
-    verdict = further(comparison).differences["beyond", "alibi"]
-    single = Looks([3, 5, 8]).p_values(np.array([0.5, 0.51, 0.49]))[-1]
-    assert verdict.p == pytest.approx(min(1.0, 4 * single), rel=1e-6)  # it has the smallest p of four

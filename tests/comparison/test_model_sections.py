@@ -11,7 +11,7 @@ import pytest
 import paddle_tfm
 from paddle_tfm import create_registry
 from paddle_tfm.cli.compare import comparison_of
-from paddle_tfm.comparison.report.encodings import BY_DISTANCE, POSITIONS, PRODUCTS, VECTORS, pictures, untrained
+from paddle_tfm.comparison.report.encodings import BY_DISTANCE, POSITIONS, VECTORS, pictures
 from paddle_tfm.comparison.report.figures.heat_map import CELL, HeatMap
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.sections.attention import Attention
@@ -19,6 +19,7 @@ from paddle_tfm.comparison.report.sections.encodings import Encodings
 from paddle_tfm.inference.alignment import align
 from paddle_tfm.inference.attention_weights import head_weights, read_by
 from paddle_tfm.inference.translate import Translation
+from paddle_tfm.model.build import build
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.testing.kinds.section import Elements
 
@@ -55,21 +56,20 @@ def plan_with(registry, *overrides):
     return plan_run(recipe.runs()[0], registry).sound_model
 
 
-def test_sinusoidal_vectors_and_their_products_are_those_of_the_formula(registry):
+def test_sinusoidal_vectors_are_those_of_the_formula(registry):
     plan = plan_with(registry)
-    vectors, products = pictures(untrained(plan), plan, trained=False)
+    (vectors,) = pictures(build(plan, 8, 8), plan)
     p, i = np.arange(20)[:, None], np.arange(8)
     angle = p / 10000 ** (2 * i / 16)
     expected = np.stack([np.sin(angle), np.cos(angle)], -1).reshape(20, 16)
-    assert (vectors.what, products.what, vectors.where) == (VECTORS, PRODUCTS, "encoder and decoder")
+    assert (vectors.what, vectors.where) == (VECTORS, "encoder and decoder")
     np.testing.assert_allclose(vectors.values, expected, atol=1e-6)
-    np.testing.assert_allclose(products.values, np.cos(angle[:, None] - angle[None]).sum(-1), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["alibi", "rotary"])
 def test_what_scores_get_by_distance_is_that_of_the_formula(registry, name):
     plan = plan_with(registry, f"model.position={name}")
-    encoder, decoder = pictures(untrained(plan), plan, trained=False)
+    encoder, decoder = pictures(build(plan, 8, 8), plan)
     assert (encoder.what, encoder.where, decoder.where) == (BY_DISTANCE, "encoder", "decoder")
     distance = np.array(encoder.columns, dtype=float)
     assert distance.tolist() == list(range(1 - POSITIONS, POSITIONS)) and decoder.columns[-1] == "0"
@@ -83,33 +83,31 @@ def test_what_scores_get_by_distance_is_that_of_the_formula(registry, name):
 
 def test_a_term_that_depends_on_the_query_is_shown_by_its_size(registry):
     plan = plan_with(registry, "model.position={name: shaw, clip: 2}", "model.encoder_layers=3")
-    model = untrained(plan)
+    model = build(plan, 8, 8)
     first, last, *_ = pictures(model, plan)
     assert (first.where, last.where) == ("encoder, layer 0", "encoder, layer 2")
     table = model.encoder.encodings[0].key_table.numpy()
     rows = table[np.clip(np.array(first.columns, dtype=int), -2, 2) + 2]
     np.testing.assert_allclose(first.values[0], np.linalg.norm(rows, axis=1) / 8**0.5, rtol=0.2)
-    assert pictures(model, plan, trained=False) == []  # what nobody trained says nothing
 
 
-def test_encodings_of_checkpoints_and_of_recipes(facts, out, registry, tmp_path):
+def test_encodings_are_those_of_checkpoints(facts, out, registry, tmp_path):
     section = Encodings()
-    tables, figures = section.tables(facts), section.figures(facts)
-    assert set(tables) == set(figures) == {"encoding-1", "encoding-2"}
-    rows = tables["encoding-1"].records()
-    assert {row["variant"] for row in rows} == {"sinusoidal", "learned"} and len(rows) == 3 * POSITIONS
-    learned = [[row[str(i)] for i in range(16)] for row in rows if row["where"] == "decoder"]
+    (chart,) = section.charts(facts).values()
+    assert [item.title for item in chart.maps] == [
+        "sinusoidal: encoder and decoder",
+        "learned: encoder",
+        "learned: decoder",
+    ]
     run = facts.models(facts.run_of("learned"))
     table = next(parameter for name, parameter in run.model.decoder.named_parameters() if "encodings" in name)
-    np.testing.assert_allclose(np.array(learned)[:10], table.numpy()[:10], atol=1e-6)
-    # Without checkpoints: what has no parameters, and a sentence for the rest.
+    np.testing.assert_allclose(chart.maps[2].values[:10], table.numpy()[:10], atol=1e-6)
+    # Without checkpoints there is nothing to show.
     shutil.copytree(out, tmp_path / "copy")
     for folder in (tmp_path / "copy").rglob("checkpoints"):
         shutil.rmtree(folder)
     bare = Facts(comparison_of([tmp_path / "copy"]), registry)
-    assert {row["variant"] for row in section.tables(bare)["encoding-1"].records()} == {"sinusoidal"}
-    assert "no such checkpoint" in section.html(bare)
-    assert not Attention().applies(bare)
+    assert not section.applies(bare) and not Attention().applies(bare)
 
 
 def test_attention_is_that_of_an_alignment_with_every_head_and_both_axes(facts):

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
+from finished_runs import finished, predicted
 
 from paddle_tfm import create_registry
 from paddle_tfm.comparison.report.outputs import samples, side_by_side, similarity
@@ -23,37 +24,22 @@ from paddle_tfm.comparison.verdict import verdict
 EVIL = "<script>alert('&')</script> | \"x\" $\\frac$ _旋转位置*"
 LOST = "the loss was no number at step 151 (nan)"
 DIRECTIONS = {"exact_match": True, "bleu": True, "perplexity": False}
+UNITS = {"exact_match": "%", "bleu": "points", "perplexity": ""}
 VOID = {"meta", "img", "br", "link", "hr", "input"}
 
 
 def finish(root, variant, seed, value, metric="exact_match", diverged=None, curve=(0.25, 0.5), predictions=(), **more):
     """A finished run's folder, written as `Trainer` writes it; `curve` at steps 100, 200, …"""
     folder = root / hashlib.sha256(variant.encode()).hexdigest()[:12] / f"seed-{seed}"
-    folder.mkdir(parents=True)
-    results = {
-        "recipe": "dates",
-        "variant": variant,
-        "seed": seed,
-        "steps": 1500,
-        "parameters": 1234567,
-        "tokens": 5000,
-        "seconds": 124.6,
-        "tokens_per_second": 20408.9,
-        "best_step": 1200,
-        "dropped": {},
-        "diverged": diverged,
-        "directions": DIRECTIONS,
-        "units": {"exact_match": "%", "bleu": "points", "perplexity": ""},
-        "signatures": {},
-        "valid": {},
-        "test": {metric: value},
-    } | more
-    (folder / "results.json").write_text(json.dumps(results), "utf-8")
+    own = {
+        "recipe": "dates", "steps": 1500, "parameters": 1234567, "seconds": 124.6, "tokens_per_second": 20408.9,
+        "best_step": 1200, "diverged": diverged, "directions": DIRECTIONS, "units": UNITS,
+    }  # fmt: skip
+    finished(folder, variant, seed, {metric: value}, **(own | more))
     rows = [{"step": 100 * place, "evaluation": {metric: item}} for place, item in enumerate(curve, 1)]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     if predictions:
-        lines = ["right\tsource\treference\thypothesis\tscore", *("\t".join(row) for row in predictions)]
-        (folder / "predictions.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+        predicted(folder, predictions)
     return folder
 
 
@@ -288,6 +274,22 @@ def test_an_interval_that_excludes_zero_is_seen_to(tmp_path):
     assert "+0.2140 points (95%: +0.0008 to +0.4272)" in verdict(comparison)
 
 
+SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+
+
+def test_the_signature_is_in_every_form_of_the_report(tmp_path):
+    for variant in ("post", "pre"):
+        series(tmp_path, variant, [30.0, 31.0], metric="bleu", signatures={"bleu": SIGNATURE})
+    comparison = table(tmp_path, "bleu", "post")
+    assert f"- bleu: {SIGNATURE}".replace("|", r"\|") in markdown(comparison)
+    paths = write(comparison)
+    assert json.loads(paths["json"].read_text("utf-8"))["signatures"] == {"bleu": SIGNATURE}
+    assert f"<p>bleu: {SIGNATURE}</p>" in paths["page"].read_text("utf-8")
+    series(tmp_path, "other", [31.0], metric="bleu", signatures={"bleu": "tok:zh"})
+    sentence = table(tmp_path, "bleu").signatures["bleu"]
+    assert sentence.startswith("not comparable between these runs: ") and "tok:zh" in sentence and SIGNATURE in sentence
+
+
 # --------------------------------------------------------------------------------------------------------------- table
 
 
@@ -315,7 +317,16 @@ def test_a_row_reads_as_people_write_it(tmp_path):
     tail = ["1,234,567", "20,409", "2:05"]
     assert rows["variant"][4:] == ["more seeds", "parameters", "tokens/s", "time", "seeds", "diverged"]
     assert rows["base"] == ["55% ± 7", "baseline", "", "", "", *tail, "1, 2", "0"]
-    assert rows["other"] == ["75% ± 21", "undetermined", "+20 points", "−100 to +100", "", *tail, "1, 2, 3", "1 of 3"]
+    assert rows["other"] == [
+        "75% ± 21",
+        "undetermined",
+        "+20 points",
+        "−100 to +100",
+        "≈10",
+        *tail,
+        "1, 2, 3",
+        "1 of 3",
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------- page
@@ -515,14 +526,6 @@ def test_curves_are_drawn_on_steps_tokens_and_seconds_with_the_range_of_the_seed
     assert html.count('class="band"') == 3  # of the metric; both seeds have the same loss
 
 
-def test_a_diverged_run_bends_no_mean_curve(tmp_path):
-    finish(tmp_path, "a", 1, 0.5, curve=(0.25, 0.5))
-    finish(tmp_path, "a", 2, 0.5, curve=(0.0, math.nan), diverged=LOST)
-    comparison = table(tmp_path)
-    curves = [read_curves(run.folder) for run in comparison.runs]
-    assert [point.y for point in mean_points(comparison.runs, curves, "exact_match", "steps")] == [0.25, 0.5]
-
-
 # ------------------------------------------------------------------------------------------------- outputs side by side
 
 
@@ -591,13 +594,6 @@ def test_a_diverged_seed_or_one_without_predictions_is_passed_over(tmp_path):
     good, bad = samples(table(tmp_path))
     assert [(item["seed"], item["source"]) for item in good] == [(3, "3")]
     assert bad == []
-
-
-def test_without_predictions_there_are_no_samples_and_the_page_says_so(tmp_path):
-    series(tmp_path, "a", [0.5])
-    comparison = table(tmp_path)
-    assert samples(comparison) == ([], [])
-    assert "None were recorded" in Page(write(comparison)["page"].read_text("utf-8")).text
 
 
 def test_characters_that_differ_are_marked(tmp_path):

@@ -17,7 +17,6 @@ from whole_figures import cut_off, repeated
 from paddle_tfm import create_registry, plotting
 from paddle_tfm.colours import COLOURS, colour
 from paddle_tfm.comparison.columns import table as text_table
-from paddle_tfm.comparison.report.figures.forest_plot import Bar, ForestPlot
 from paddle_tfm.comparison.report.figures.heat_map import HeatMap, HeatMaps
 from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
 from paddle_tfm.comparison.report.section_input import Facts
@@ -56,7 +55,7 @@ def test_no_figure_of_any_section_is_cut_off_or_repeats_a_tick(registry):
                     assert not cut_off(figure), (trial.what, name, key)
                     assert not repeated(figure), (trial.what, name, key, repeated(figure))
                     drawn += 1
-    assert drawn > 20
+    assert drawn > 15
 
 
 @pytest.mark.parametrize("count", [2, 10])
@@ -65,9 +64,6 @@ def test_long_names_and_titles_fit_into_charts_for_a_paper(count):
     lines = [Series(i, LONG[i], [Point(x, i + x, i, i + 2 * x) for x in (0.0, 1.0)]) for i in range(count)]
     x, y = fit([0.0, 1.0]), fit([0.0, 12.0])
     assert not cut_off(LineChart(lines, x, y, "steps of all trials of a variant", title, "", short).figure())
-    text = "+12.3 points (−0.4 to +25.6), undetermined, equivalent"
-    bars = [Bar(i, LONG[i], 0.5, 0.2, 0.8, text) for i in range(count)]
-    assert not cut_off(ForestPlot(bars, x, title, f"difference to {LONG[0]} with its 95% interval", short).figure())
     maps = [HeatMap(LONG[i], np.eye(3), ["encoder.layers.0"] * 3, ["1", "2", "3"]) for i in range(count)]
     assert not cut_off(HeatMaps(maps, ("layer", "step", title)).figure())
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from paddle_tfm.comparison.bootstrap import resampled_values
-from paddle_tfm.comparison.report.sections.chance import ITEM, MAX_GROUPS, SEED, chance, pseudo_values
+from paddle_tfm.comparison.report.sections.chance import MAX_GROUPS, chance, pseudo_values
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm_plugins.metric.bleu import Bleu
 from paddle_tfm_plugins.metric.exact_match import ExactMatch
@@ -36,18 +36,18 @@ def zeros(seeds, items):
     return {seed: [Prediction(str(i), str(i), "0") for i in range(items)] for seed in range(1, seeds + 1)}
 
 
-@pytest.mark.parametrize(("of_seed", "of_item", "limiting"), [(0.5, 0.5, SEED), (0.02, 4.0, ITEM)])
+@pytest.mark.parametrize(("of_seed", "of_item", "limiting"), [(0.5, 0.5, "seeds"), (0.02, 4.0, "test items")])
 def test_the_sources_of_a_simulated_difference_are_found(of_seed, of_item, limiting):
     seeds, items = 8, 300
     rng = np.random.default_rng(3)
     drawn = [
         chance(Mean(), simulated(rng, seeds, items, of_seed, of_item, 1.0), zeros(seeds, items)) for _ in range(30)
     ]
-    assert {each.limiting for each in drawn} == {limiting}
-    assert np.sqrt(np.mean([each.of_items**2 for each in drawn])) == pytest.approx(of_item / np.sqrt(items), rel=0.1)
-    assert np.sqrt(np.mean([each.residual**2 for each in drawn])) == pytest.approx(1 / np.sqrt(seeds * items), rel=0.1)
-    if limiting == SEED:
-        found = np.sqrt(np.mean([each.of_seeds**2 for each in drawn]))
+    assert {each.limited_by for each in drawn} == {limiting}
+    assert np.sqrt(np.mean([each.of_items for each in drawn])) == pytest.approx(of_item / np.sqrt(items), rel=0.1)
+    assert np.sqrt(np.mean([each.residual for each in drawn])) == pytest.approx(1 / np.sqrt(seeds * items), rel=0.1)
+    if limiting == "seeds":
+        found = np.sqrt(np.mean([each.of_seeds for each in drawn]))
         assert found == pytest.approx(of_seed / np.sqrt(seeds), rel=0.2)
 
 
@@ -70,8 +70,8 @@ def test_items_move_a_difference_as_far_as_the_bootstrap_says(metric, size):
     # Two seeds that write the same: all the chance is the items'.
     found = chance(metric, {1: other, 2: other}, {1: one, 2: one})
     values = resampled_values(metric, (one, other), 4000)
-    assert found.of_items == pytest.approx((values[:, 1] - values[:, 0]).std(), rel=0.12)
-    assert (found.of_seeds, found.residual, found.limiting) == (0, pytest.approx(0, abs=1e-6), ITEM)
+    assert found.of_items**0.5 == pytest.approx((values[:, 1] - values[:, 0]).std(), rel=0.12)
+    assert (found.of_seeds, found.residual, found.limited_by) == (0, pytest.approx(0, abs=1e-12), "test items")
     assert found.items == size
 
 

@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from finished_runs import finished, predicted
 
 from paddle_tfm import create_registry
 from paddle_tfm.cli.compare import comparison_of
@@ -21,7 +22,6 @@ from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.statistics.ladder import slope
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.comparison.verdict import verdict
-from paddle_tfm.files import folders_with
 from paddle_tfm.recipe.sections.claims import ClaimSettings
 from paddle_tfm.recipe.sections.seeds import SeedPlan
 from paddle_tfm.tabular import Column, Table
@@ -31,15 +31,9 @@ LOST = "the loss was no number at step 1 (nan)"
 
 
 def finish(root, variant, seed, value, **more):
-    folder = root / variant / f"seed-{seed}"
-    folder.mkdir(parents=True)
-    results = {
-        "recipe": "r", "variant": variant, "seed": seed, "steps": 100, "parameters": 1000, "tokens": 5000,
-        "seconds": 60.0, "tokens_per_second": 83.0, "best_step": 100, "dropped": {}, "diverged": None,
-        "directions": {"exact_match": True, "perplexity": False}, "units": {"exact_match": "%", "perplexity": ""},
-        "signatures": {}, "valid": {}, "test": {"exact_match": value, "perplexity": 2 - value},
-    } | more  # fmt: skip
-    (folder / "results.json").write_text(json.dumps(results), "utf-8")
+    both = {"directions": {"exact_match": True, "perplexity": False}, "units": {"exact_match": "%", "perplexity": ""}}
+    scores, folder = {"exact_match": value, "perplexity": 2 - value}, root / variant / f"seed-{seed}"
+    finished(folder, variant, seed, scores, **({"tokens": 5000, **both} | more))
     (folder / "identity.json").write_text("{}", "utf-8")
     (folder / "recipe.yaml").write_text(RECIPE, "utf-8")
     (folder / "metrics.jsonl").write_text("", "utf-8")
@@ -83,15 +77,15 @@ def test_the_smallest_effect_is_of_the_metric_that_the_recipe_calls_best(tmp_pat
         {"seeds": {"at_most": 3, "looks": [1, 1, 1]}, "smallest_effect": 1.0},
     ],
 )
-@pytest.mark.parametrize("file", ["command.json", "comparison.json"])
-def test_a_question_that_no_recipe_can_ask_is_none(file, question, tmp_path, capsys):
+def test_a_question_that_no_recipe_can_ask_is_none(question, tmp_path, capsys):
     for seed in (1, 2, 3):
         finish(tmp_path, "base", seed, 0.3 + seed / 1000)
         finish(tmp_path, "b", seed, 0.7 + seed / 999)
-    (tmp_path / file).write_text(json.dumps({"baseline": "base", "question": question}), "utf-8")
+    file = tmp_path / "command.json"
+    file.write_text(json.dumps({"baseline": "base", "question": question}), "utf-8")
     assert comparison_of([tmp_path]).question == Question()
     said = " ".join(capsys.readouterr().err.split())
-    assert f"{tmp_path / file}: damaged: no recipe can ask this `question`: {{" in said
+    assert f"{file}: damaged: no recipe can ask this `question`: {{" in said
 
 
 @pytest.mark.parametrize("baseline", ["plain", None])
@@ -121,8 +115,7 @@ def test_predictions_of_a_run_that_diverged_are_no_scores_by_length(tmp_path):
     for seed, right in ((1, True), (2, False)):
         folder = finish(tmp_path, "base", seed, 0.5, diverged=None if right else LOST)
         rows = [("no", " ".join("w" * n), "a", "a" if right else "b", "-1.0") for n in (2, 4) for _ in range(5)]
-        lines = ["right\tsource\treference\thypothesis\tscore", *map("\t".join, rows)]
-        (folder / "predictions.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+        predicted(folder, rows)
     facts = Facts(compare(collect([tmp_path]), "r", tmp_path, "exact_match"), create_registry())
     (table,) = Lengths().tables(facts).values()
     assert [table.columns[2].cell(row) for row in table.rows] == ["100.0%", "100.0%"]
@@ -140,14 +133,6 @@ def test_a_pair_of_which_one_diverged_before_it_was_tested_counts_against_a_clai
         )
         (judgement,) = judge_all(comparison, {"c": claim}).judgements
         assert judgement.verdict == "undetermined", metric
-
-
-def test_a_copy_in_the_making_is_no_run(tmp_path):
-    finish(tmp_path, "base", 1, 0.5)
-    finish(tmp_path / "base/seed-1/upload.partial", "4", 1, 0.5)
-    assert [run.folder for run in collect([tmp_path])] == [tmp_path / "base/seed-1"]
-    assert folders_with(tmp_path, "identity.json", "results.json") == [tmp_path / "base/seed-1"]
-    assert folders_with(tmp_path / "base/seed-1", "results.json") == [tmp_path / "base/seed-1"]
 
 
 def test_differences_that_are_0_at_every_size_lie_on_0():

@@ -38,7 +38,7 @@ def resample(
     from dataclasses import asdict
 
     from paddle_tfm.comparison.bootstrap import DRAWS, SEED, paired_bootstrap, require_same_examples
-    from paddle_tfm.comparison.runs.trained_from import Trial, beyond_one, origin_of
+    from paddle_tfm.comparison.runs.trained_from import beyond_one, origin_of
     from paddle_tfm.files import json_text, write_whole
     from paddle_tfm.predictions import predictions_file, read_predictions
     from paddle_tfm.train.run import find_run
@@ -48,7 +48,7 @@ def resample(
     metric, _, test = (metric or "").partition(AT)
     baseline, other = (read_predictions(predictions_file(folder, test=test)) for folder in (one, two))
     require_same_examples(baseline, other, (str(one), str(two)))
-    if sentence := beyond_one(*(Trial(folder, origin_of(folder)) for folder in (one, two))):
+    if sentence := beyond_one(origin_of(one), origin_of(two)):
         warn(f"they differ in more than one thing: {sentence}")
     metrics = {f"{name}{AT if test else ''}{test}": item for name, item in _metrics(one, metric, registry).items()}
     results = [paired_bootstrap(name, item, baseline, other, draws or DRAWS) for name, item in metrics.items()]

@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paddle_tfm.comparison.statistics import paired_difference
+from paddle_tfm.comparison.statistics import mean_interval
 from paddle_tfm.recipe.sections.claims import ClaimSettings
 
 VERDICTS = ("reproduced", "not reproduced", "undetermined", "no verdict")
@@ -93,10 +93,11 @@ def judge(
     of one seed. NaN: a run without a value."""
     numbers = [_measure(claim, *pair) for pair in zip(values, others or [1.0] * len(values), strict=True)]
     finite = [number for number in numbers if math.isfinite(number)]
-    lost, estimate = len(numbers) - len(finite), paired_difference(finite, True)
-    if estimate is None:
+    lost = len(numbers) - len(finite)
+    if not finite:
         return Judgement(name, claim, "undetermined", None, None, None, 0, lost, unit)
-    low, high, verdict = estimate.low, estimate.high, "undetermined"
+    mean, low, high = mean_interval(finite)
+    verdict = "undetermined"
     if low is not None and high is not None and not lost:
         bounds = allowed(claim, unit)
         verdict = "reproduced" if bounds.hold(low, high) else verdict
@@ -106,7 +107,7 @@ def judge(
     else:
         read = lambda number: _within_unit(claim, number, unit)  # noqa: E731
     low, high = (None if end is None else read(end) for end in (low, high))
-    return Judgement(name, claim, verdict, read(estimate.mean), low, high, len(finite), lost, unit)
+    return Judgement(name, claim, verdict, read(mean), low, high, len(finite), lost, unit)
 
 
 def _logarithmic(claim: ClaimSettings) -> bool:

@@ -65,7 +65,7 @@ def _judgement(
     if claim.over is None:
         return judge(name, claim, [_value(run, claim) for run in runs], None, unit)
     base = groups.get(claim.over, ())
-    if runs and base and unlike_in_sweep(base[0], runs[0]):
+    if runs and base and unlike_in_sweep(base[0].origin, runs[0].origin):
         return replace(judge(name, claim, [], None, unit), reason="the variants differ in what nobody compares")
     others = {run.seed: run for run in base}
     pairs = [(run, others[run.seed]) for run in runs if run.seed in others]

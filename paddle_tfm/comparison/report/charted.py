@@ -44,14 +44,11 @@ class ChartedSection(Section):
 
     def html(self, facts: Facts) -> str:
         """The charts with a key to their colours, the notes, the tables."""
-        return self.without_tables(facts) + "".join(table.html() for table in self.tables(facts).values())
-
-    def without_tables(self, facts: Facts) -> str:
-        """The charts and the notes."""
         charts = list(self.charts(facts).values())
         drawn = "".join(chart.html() for chart in charts)
         drawn = f'<div class="charts">{drawn}</div>' if len(charts) > 1 else drawn
-        return f"{key(charts)}{drawn}{document.notes(self.notes(facts))}"
+        tables = "".join(table.html() for table in self.tables(facts).values())
+        return f"{key(charts)}{drawn}{document.notes(self.notes(facts))}{tables}"
 
 
 def key(charts: Sequence[Chart]) -> str:

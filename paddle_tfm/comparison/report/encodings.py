@@ -9,7 +9,6 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.model.build import build
 from paddle_tfm.model.stack import Stack
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import PositionalEncoding
@@ -17,18 +16,16 @@ from paddle_tfm.recipe.model_plan import ModelPlan
 
 POSITIONS = 20  # that are shown: distances up to 19
 DIMENSIONS = 512  # of a vector, at most
-VOCABULARY = 8
 DRAWS = 256  # of queries, where a term depends on them
-VECTORS, PRODUCTS, BY_DISTANCE = "vectors", "products", "by distance"
-
-AXES = {VECTORS: ("position", "dimension"), PRODUCTS: ("position m", "position n"), BY_DISTANCE: ("head", "distance")}
+VECTORS, BY_DISTANCE = "vectors", "by distance"
+AXES = {VECTORS: ("position", "dimension"), BY_DISTANCE: ("head", "distance")}
 
 
 class Picture(NamedTuple):
     """Numbers of one encoding.
 
     Args:
-        what: `VECTORS` [positions, dimensions], `PRODUCTS` [positions, positions] or `BY_DISTANCE` [heads, distances].
+        what: `VECTORS` [positions, dimensions] or `BY_DISTANCE` [heads, distances].
         where: the stack that it stands in, and the layer where each has its own. meaning: what the numbers are.
         rows, columns: what they are called.
     """
@@ -46,20 +43,12 @@ class Picture(NamedTuple):
         return AXES[self.what]
 
 
-def untrained(plan: ModelPlan) -> Transformer:
-    """A model of no more words than it must have, for encodings that have no parameters."""
-    return build(plan, VOCABULARY, VOCABULARY)
-
-
-def pictures(model: Transformer, plan: ModelPlan, trained: bool = True) -> list[Picture]:
+def pictures(model: Transformer, plan: ModelPlan) -> list[Picture]:
     """Of the encodings of self-attention in both stacks; of several layers with one each the lowest and the highest.
-    Where both stacks have the same numbers, these come once. Of a model that is not `trained` encodings without
-    parameters alone."""
+    Where both stacks have the same numbers, these come once."""
     known: list[Picture] = []
     for name, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
         for layer, encoding in _ends(stack):
-            if not trained and list(encoding.parameters()):
-                continue
             where = name if layer is None else f"{name}, layer {layer}"
             geometry = plan.geometry(name, "self")
             sizes = plan.settings.d_model, geometry.score_heads, geometry.head_dim
@@ -98,7 +87,6 @@ def _of(encoding: PositionalEncoding, width: int, heads: int, head_dim: int, cau
         names, some = list(map(str, range(POSITIONS))), added[:, :DIMENSIONS]
         meaning = "what is added to the embedding"
         yield Picture(VECTORS, "", meaning, some, names, list(map(str, range(some.shape[1]))))
-        yield Picture(PRODUCTS, "", "⟨p_m, p_n⟩", added @ added.T, names, names)
     keys = encoding.remap(paddle.arange(2 * POSITIONS - 1, dtype="int64").unsqueeze(0), None)  # [1, 2T − 1]
     query = keys[:, POSITIONS - 1 : POSITIONS]
     distances = np.arange(2 * POSITIONS - 1) - (POSITIONS - 1)  # of the key from the query, before it below 0

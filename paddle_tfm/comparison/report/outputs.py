@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from html import escape
 from itertools import pairwise
@@ -54,7 +54,6 @@ class SideBySide(NamedTuple):
     reference: str
     outputs: dict[str, str]
     seed: int | None
-    likeness: list[float]  # of each output to the reference
 
 
 def side_by_side(comparison: Comparison, differing: int = 8) -> list[SideBySide]:
@@ -90,7 +89,6 @@ def choose(
             rows[i][0].reference,
             {variant: item.hypothesis for variant, item in zip(predictions, rows[i])},
             seed,
-            likeness[i],
         )
         for why, i in _choose(likeness, differing)
     ]
@@ -128,13 +126,6 @@ def _bigrams(text: str) -> Counter[str]:
 
 # ------------------------------------------------------------------------------------------------------------- a page
 
-# How examples can be sorted, by the style sheet alone: name → what is largest first.
-ORDERS: dict[str, Callable[[SideBySide], float]] = {
-    "differ": lambda item: max(item.likeness) - min(item.likeness),
-    "hard": lambda item: -sum(item.likeness),
-    "long": lambda item: len(item.source or item.reference),
-}
-SAID = {"differ": "how much the variants differ", "hard": "the hardest first", "long": "the longest source first"}
 NOTHING = "<p>None were recorded: there is no test split, no metric needs outputs, or no run came to its end.</p>"
 
 
@@ -147,20 +138,10 @@ def examples(chosen: Sequence[SideBySide], numbers: Mapping[str, int]) -> str:
     which = which if several else "the hardest, a typical one and the best"
     whose = "" if chosen[0].seed is None else f" of seed {chosen[0].seed}"
     note = f"Outputs{whose}: {which}. Marked in an output is what the reference does not have."
-    ranks = [dict(zip(ORDERS, places)) for places in zip(*(_ranks(chosen, key) for key in ORDERS.values()))]
-    options = [(f"sort-{name}", said) for name, said in SAID.items() if several or name != "differ"]
-    blocks = "".join(_example(item, rank, numbers) for item, rank in zip(chosen, ranks))
-    choice = document.choice("sorted by", "sort", options, kind="against-what")
-    return f'{document.notes([note])}<div class="sorted">{choice}<div class="examples">{blocks}</div></div>'
+    return document.notes([note]) + "".join(_example(item, numbers) for item in chosen)
 
 
-def _ranks(items: Sequence[SideBySide], key: Callable[[SideBySide], float]) -> list[int]:
-    """The place of each item."""
-    places = sorted(range(len(items)), key=lambda i: -key(items[i]))
-    return [places.index(i) for i in range(len(items))]
-
-
-def _example(item: SideBySide, rank: Mapping[str, int], numbers: Mapping[str, int]) -> str:
+def _example(item: SideBySide, numbers: Mapping[str, int]) -> str:
     single = len(item.outputs) == 1
     reference = marked(item.reference, *item.outputs.values())[0] if single else escape(item.reference[:MAX_CHARACTERS])
     texts = {"source": escape(item.source[:MAX_CHARACTERS]), "reference": reference}
@@ -170,9 +151,8 @@ def _example(item: SideBySide, rank: Mapping[str, int], numbers: Mapping[str, in
         else marked(item.reference, hypothesis)[1]
         for variant, hypothesis in item.outputs.items()
     }
-    order = ";".join(f"--{name}:{place}" for name, place in rank.items())
     return (
-        f'<div class="example" style="{order}"><h3>{escape(item.why)}</h3>{_pairs(texts, "outputs texts")}'
+        f'<div class="example"><h3>{escape(item.why)}</h3>{_pairs(texts, "outputs texts")}'
         f"{_pairs(outputs, 'outputs')}</div>\n"
     )
 

@@ -33,11 +33,9 @@ SACREBLEU = """@inproceedings{post-2018-call,
 }"""
 
 
-def methods(facts: Facts, latex: bool = False) -> str:
-    """The paragraph. `latex`: escaped, and with \\cite of the entries of `bibliography`."""
-    sentences = [*_setting(facts), *_budget(facts), *_numbers(facts)]
-    text = " ".join(sentences)
-    return f"{_escaped(text)} {_tools(facts, cite=True)}" if latex else f"{text} {_tools(facts)}"
+def methods(facts: Facts) -> str:
+    """The paragraph."""
+    return " ".join([*_setting(facts), *_budget(facts), *_numbers(facts), _tools(facts)])
 
 
 def _escaped(text: str) -> str:
@@ -100,17 +98,15 @@ def _numbers(facts: Facts) -> list[str]:
     return sentences
 
 
-def _tools(facts: Facts, cite: bool = False) -> str:
+def _tools(facts: Facts) -> str:
     """Software and machine."""
     versions = next((dict(item.get("versions") or {}) for item in facts.trainings()), {})
     machine = next(
         (f"on {item['processor']} ({item['device']})" for item in facts.trainings() if "processor" in item), ""
     )
-    mark = (lambda key: rf"~\cite{{{key}}}") if cite else (lambda key: "")
-    name = r"paddle\_tfm" if cite else SOFTWARE
-    ours = f"{name} {versions.get('paddle_tfm', '')}".strip() + mark(SOFTWARE)
-    theirs = f"PaddlePaddle {versions.get('paddle', '')}".strip() + mark("paddlepaddle")
-    return f"All was computed with {ours} and {theirs} {_escaped(machine) if cite else machine}".strip() + "."
+    ours = f"{SOFTWARE} {versions.get('paddle_tfm', '')}".strip()
+    theirs = f"PaddlePaddle {versions.get('paddle', '')}".strip()
+    return f"All was computed with {ours} and {theirs} {machine}".strip() + "."
 
 
 def bibliography(facts: Facts) -> dict[str, str]:

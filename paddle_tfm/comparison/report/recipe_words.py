@@ -44,17 +44,6 @@ def data(about: Mapping) -> str:
     return " · ".join(parts)
 
 
-def padding(shares: Mapping[str, float]) -> str:
-    """How much of the training batches is padding, by variant: `2% (layer), 38% (layer-mixed)`; once if all have the
-    same."""
-    variants: dict[str, list[str]] = {}
-    for variant, share in shares.items():
-        variants.setdefault(f"{share:.0%}", []).append(variant)
-    if len(variants) < 2:
-        return "".join(variants)
-    return ", ".join(f"{percent} ({', '.join(names)})" for percent, names in variants.items())
-
-
 def pairs(samples: Sequence[tuple[str, str]]) -> str:
     """Sources and what they become, as an HTML list."""
     rows = ""

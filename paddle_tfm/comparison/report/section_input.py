@@ -202,11 +202,6 @@ class Facts:
         same = all(recipe.get("train") == self.recipe.get("train") for recipe in self.recipes.values())
         return recipe_words.training(self.section("train")), not same
 
-    def padding(self) -> dict[str, float]:
-        """Variant → the share of padding in its training batches, of those whose runs say so."""
-        abouts = {variant: read_about(runs[0].folder) for variant, runs in self.groups.items()}
-        return {variant: about["padding"] for variant, about in abouts.items() if "padding" in about}
-
     def steps(self) -> str:
         """`500 steps`, or `480 to 500 steps` where runs ended early."""
         steps = [run.results["steps"] for run in self.comparison.runs]

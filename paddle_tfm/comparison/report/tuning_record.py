@@ -25,7 +25,7 @@ class Chosen:
     Args:
         scores: of all its trials on the validation split, in their order; NaN where one diverged. stopped: how many
             trials did not get all steps (halving). at_edge: the settings whose chosen value is the outermost that was
-            tried. rungs: after each rung the steps of all trials so far and the best score of any; NaN without one.
+            tried.
     """
 
     number: int
@@ -33,7 +33,6 @@ class Chosen:
     at_edge: Sequence[str]
     scores: Sequence[float]
     stopped: int
-    rungs: Sequence[tuple[int, float]] = ()
 
     @property
     def score(self) -> float:
@@ -97,8 +96,7 @@ def _tuned(record: Mapping[str, Any]) -> Tuned:
     for name, item in record["variants"].items():
         scores = [_number(each["score"]) for each in item["trials"]]
         stopped = sum(each["stopped"] for each in item["trials"])
-        rungs = [(each["steps"], _number(each["best"])) for each in item.get("rungs", ())]
-        variants[name] = Chosen(item["chosen"], dict(item["values"]), list(item["at_edge"]), scores, stopped, rungs)
+        variants[name] = Chosen(item["chosen"], dict(item["values"]), list(item["at_edge"]), scores, stopped)
         variants[name].score  # noqa: B018 an IndexError is damage
     tuned = Tuned(record["metric"], record["higher_is_better"], list(record["spaces"]), variants)
     tuned.space()  # a ValueError too

@@ -4,23 +4,15 @@ nothing but what is compared."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from paddle_tfm import units
-from paddle_tfm.comparison.runs.trained_from import Trained, recipe_of, unlike, unlike_in_sweep, unlike_trials
+from paddle_tfm.comparison.runs.finished import Result
+from paddle_tfm.comparison.runs.trained_from import recipe_of, unlike, unlike_in_sweep, unlike_trials
 from paddle_tfm.recipe.differences import differences
 from paddle_tfm.recipe.yaml_lines import recipe_text
 
 NAMED = 2  # settings, or variants, in one sentence
-
-
-class Scored(Trained, Protocol):
-    """A finished run, as far as its scores are concerned."""
-
-    results: dict
-
-    def texts(self, metric: str) -> str:
-        """The hash of the texts that a metric is of."""
 
 
 class Obstacle(NamedTuple):
@@ -30,7 +22,7 @@ class Obstacle(NamedTuple):
     sentence: str
 
 
-def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str) -> dict[str, Obstacle]:
+def obstacles(groups: Mapping[str, Sequence[Result]], baseline: str, metric: str) -> dict[str, Obstacle]:
     """variant → why its `metric` cannot be compared with that of the baseline; those that can be are left out. Where
     there is the baseline alone, why its runs are no sample of it."""
     base, apart = groups[baseline], {}
@@ -48,14 +40,14 @@ def obstacles(groups: Mapping[str, Sequence[Scored]], baseline: str, metric: str
             or _pieces(variant, runs, baseline, base, metric)
             or of_base
             or in_more_than_seeds(variant, runs)
-            or _unlike_in_sweep(variant, runs, baseline, base)
+            or _in_more_than_set(variant, runs, baseline, base)
         )
         if obstacle is not None:
             apart[variant] = obstacle
     return apart
 
 
-def _texts(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored], metric: str) -> Obstacle | None:
+def _texts(variant: str, runs: Sequence[Result], baseline: str, base: Sequence[Result], metric: str) -> Obstacle | None:
     """Whether all runs were scored on the same texts."""
     _, test = units.metric_and_test(metric)
     theirs, ours = (hashes_of_texts(group, metric) for group in (base, runs))
@@ -70,7 +62,7 @@ def _texts(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[S
     return Obstacle("other texts", f"“{variant}” is scored on other texts than “{baseline}”: {reason}")
 
 
-def hashes_of_texts(runs: Sequence[Scored], metric: str) -> set[str]:
+def hashes_of_texts(runs: Sequence[Result], metric: str) -> set[str]:
     """What the runs were scored on; one that diverged before it could be scored says nothing of it."""
     return {texts for run in runs if (texts := run.texts(metric)) or not run.results.get("diverged")}
 
@@ -92,7 +84,7 @@ def _task_changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
 
 
 def _metric(
-    variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored], metric: str
+    variant: str, runs: Sequence[Result], baseline: str, base: Sequence[Result], metric: str
 ) -> Obstacle | None:
     """Whether all runs were scored by the same metric."""
     name = units.metric_name(metric)
@@ -111,7 +103,7 @@ def _metric(
 
 
 def _pieces(
-    variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored], metric: str
+    variant: str, runs: Sequence[Result], baseline: str, base: Sequence[Result], metric: str
 ) -> Obstacle | None:
     """Whether a metric that is per piece is one of the same pieces."""
     if not other_pieces([*runs, *base], metric):
@@ -125,14 +117,14 @@ def _pieces(
     return Obstacle("other pieces", sentence)
 
 
-def other_pieces(runs: Sequence[Scored], metric: str) -> bool:
+def other_pieces(runs: Sequence[Result], metric: str) -> bool:
     """Whether a metric is per piece, and the runs cut the references into other ones, as far as they say it."""
     name, _ = units.metric_and_test(metric)
     hashes = {(run.results.get("pieces") or {}).get("sha256") for run in runs}
     return len(hashes - {None}) > 1 and any(name in run.results.get("per_piece", ()) for run in runs)
 
 
-def _definition(run: Scored, metric: str) -> tuple[str, bool | None, str] | None:
+def _definition(run: Result, metric: str) -> tuple[str, bool | None, str] | None:
     """What a metric is, as its run recorded it: signature, direction, unit; None if it was not measured."""
     results, (metric, _) = run.results, units.metric_and_test(metric)
     if metric != "loss" and metric not in results["directions"]:
@@ -140,18 +132,18 @@ def _definition(run: Scored, metric: str) -> tuple[str, bool | None, str] | None
     return results["signatures"].get(metric, ""), results["directions"].get(metric), results["units"].get(metric, "")
 
 
-def in_more_than_seeds(variant: str, runs: Sequence[Trained]) -> Obstacle | None:
+def in_more_than_seeds(variant: str, runs: Sequence[Result]) -> Obstacle | None:
     """Whether the runs of a variant differ in their seeds alone, and its trials were of the same."""
-    if sentence := unlike(runs):
+    if sentence := unlike([run.origin for run in runs]):
         return Obstacle("unlike runs", f"the runs of “{variant}” differ in more than their seeds: {sentence}")
-    if sentence := unlike_trials(runs[0]):
+    if sentence := unlike_trials(runs[0].origin):
         return Obstacle("unlike runs", f"the trials of “{variant}” chose values for something else: {sentence}")
     return None
 
 
-def _unlike_in_sweep(variant: str, runs: Sequence[Scored], baseline: str, base: Sequence[Scored]) -> Obstacle | None:
+def _in_more_than_set(variant: str, runs: Sequence[Result], baseline: str, base: Sequence[Result]) -> Obstacle | None:
     """Whether two variants of one sweep were trained as one command trains them."""
-    if sentence := unlike_in_sweep(base[0], runs[0]):
+    if sentence := unlike_in_sweep(base[0].origin, runs[0].origin):
         return Obstacle("unlike runs", f"“{baseline}” and “{variant}” differ in what nobody compares: {sentence}")
     return None
 

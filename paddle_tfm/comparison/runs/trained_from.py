@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import content
@@ -31,25 +32,21 @@ BESIDE = ("requires", "evaluate.metrics", "evaluate.tests", "train.gradient_norm
 _BESIDE = re.compile(rf"(?m)^(?:{'|'.join(DESCRIPTIVE)}):.*\n(?:[ -].*\n)*")
 
 
-class Origin(NamedTuple):
-    """What a run was trained from, empty where that cannot be read: the text of its `settings`, without what changes no
-    number and its seed; and of its `facts` the provider of each component, and hashes of the texts that it learned from
-    or was chosen by, and of its vocabulary, which a file may hold that a recipe names."""
+@dataclass(frozen=True)
+class Origin:
+    """What the run in a folder was trained from, empty where that cannot be read: the text of its `settings`, without
+    what changes no number and its seed; and of its `facts` the provider of each component, and hashes of the texts that
+    it learned from or was chosen by, and of its vocabulary, which a file may hold that a recipe names. Two are equal
+    where these are."""
 
+    folder: Path = field(compare=False)
     settings: str = ""
-    facts: Mapping[str, Mapping[str, object]] = {}
-
-
-class Trained(Protocol):
-    """A finished run, as far as what it was trained from is concerned."""
+    facts: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     @property
-    def folder(self) -> Path:
-        """Of the run."""
-
-    @property
-    def origin(self) -> Origin:
-        """What it was trained from."""
+    def sweep(self) -> Path:
+        """The folder of the sweep that the run belongs to."""
+        return self.folder.parent.parent
 
 
 def recipe_of(folder: Path) -> dict[str, Any]:
@@ -72,21 +69,21 @@ def origin_of(folder: Path) -> Origin:
     try:
         known = facts(read_stored_identity(folder))
     except UserError:
-        return Origin(settings)
+        return Origin(folder, settings)
     texts = {what: value for what, value in known[DATA].items() if what in LEARNED_FROM}
-    return Origin(settings, {PLUGINS: known[PLUGINS], DATA: texts})
+    return Origin(folder, settings, {PLUGINS: known[PLUGINS], DATA: texts})
 
 
-def unshared(one: Trained, other: Trained) -> list[Gap]:
+def unshared(one: Origin, other: Origin) -> list[Gap]:
     """In what two runs differ that decides their numbers: settings, the code of a component that both have, and the
     texts that they learned from or were chosen by, but for what a setting decides in which they differ."""
-    if one.origin == other.origin:
+    if one == other:
         return []
-    recipes = [recipe_of(run.folder) if one.origin.settings and other.origin.settings else {} for run in (one, other)]
-    differing = gaps((recipes[0], one.origin.facts), (recipes[1], other.origin.facts))
+    recipes = [recipe_of(run.folder) if one.settings and other.settings else {} for run in (one, other)]
+    differing = gaps((recipes[0], one.facts), (recipes[1], other.facts))
     data = [gap for gap in differing if gap.section == DATA and ABSENT not in (gap.one, gap.other)]
     code = [gap for gap in differing if gap.section == PLUGINS and ABSENT not in (gap.one, gap.other)]
-    beside = BESIDE if data or not one.origin.facts.get(DATA) else (*BESIDE, "task")  # files of other names, same texts
+    beside = BESIDE if data or not one.facts.get(DATA) else (*BESIDE, "task")  # files of other names, same texts
     settings = [gap for gap in differing if gap.section == SETTINGS and not _is_within(gap.what, beside)]
     paths = [gap.what for gap in settings]
     data = [gap for gap in data if not any(_is_within(path, DECIDED_BY.get(gap.what, ("task",))) for path in paths)]
@@ -98,40 +95,32 @@ def _is_within(path: str, sections: Collection[str]) -> bool:
     return any(path == each or path.startswith(f"{each}.") for each in sections)
 
 
-def unlike(runs: Sequence[Trained]) -> str:
+def unlike(runs: Sequence[Origin]) -> str:
     """In what the runs of one variant differ beside their seeds; "" if in nothing."""
-    distinct: list[Trained] = []
+    distinct: list[Origin] = []
     for run in runs:
-        if not any(run.origin == other.origin for other in distinct):
+        if run not in distinct:
             distinct.append(run)
-    several = distinct if len(distinct) > 1 else []
-    for run in several:
-        if run.origin.settings and not recipe_of(run.folder):
+    for run in distinct if len(distinct) > 1 else ():
+        if run.settings and not recipe_of(run.folder):
             return f"{run.folder / RECIPE} cannot be read"
     pairs = combinations(distinct, 2)
     return next(filter(None, (_in_words(*pair, unshared(*pair)) for pair in pairs)), "")
 
 
-class Trial(NamedTuple):
-    """A trial of tuning."""
-
-    folder: Path
-    origin: Origin
-
-
-def unlike_trials(run: Trained) -> str:
+def unlike_trials(run: Origin) -> str:
     """In what code or texts the trials that chose a run's values differ from it; "" if in nothing, or if there are
     none."""
-    folders = sorted((run.folder.parent.parent / FOLDER / run.folder.parent.name).glob("trial-*"))
-    trials = [Trial(folder, origin_of(folder)) for folder in folders]
+    folders = sorted((run.sweep / FOLDER / run.folder.parent.name).glob("trial-*"))
+    trials = map(origin_of, folders)
     of_trials = ((trial, [gap for gap in unshared(trial, run) if gap.section != SETTINGS]) for trial in trials)
     return next((_in_words(trial, run, differing) for trial, differing in of_trials if differing), "")
 
 
-def unlike_in_sweep(one: Trained, other: Trained) -> str:
+def unlike_in_sweep(one: Origin, other: Origin) -> str:
     """In what two variants of one sweep differ beside what its recipe sets for them, though one command trained both;
     "" if in nothing, or if they are of two sweeps, which may be meant to be compared."""
-    if one.folder.parent.parent != other.folder.parent.parent:
+    if one.sweep != other.sweep:
         return ""
     varied, differing = _varied(one, other), unshared(one, other)
     if varied is None:  # nobody knows what is set for them
@@ -139,7 +128,7 @@ def unlike_in_sweep(one: Trained, other: Trained) -> str:
     return _in_words(one, other, [gap for gap in differing if not _is_set(gap, varied)])
 
 
-def beyond_one(one: Trained, other: Trained) -> str:
+def beyond_one(one: Origin, other: Origin) -> str:
     """In what two variants differ beyond one thing that is compared: what their recipes set for variants, or else a
     single setting; "" if in nothing."""
     varied, differing = _varied(one, other) or (), unshared(one, other)
@@ -149,9 +138,9 @@ def beyond_one(one: Trained, other: Trained) -> str:
     return _in_words(one, other, beyond)
 
 
-def _varied(one: Trained, other: Trained) -> list[str] | None:
+def _varied(one: Origin, other: Origin) -> list[str] | None:
     """The settings that recipes set for either of two variants; None where that is not recorded of both."""
-    paths = [read_command(run.folder.parent.parent).variants.get(run.folder.parent.name) for run in (one, other)]
+    paths = [read_command(run.sweep).variants.get(run.folder.parent.name) for run in (one, other)]
     return None if None in paths else [path for each in paths for path in each or ()]
 
 
@@ -162,7 +151,7 @@ def _is_set(gap: Gap, varied: Collection[str]) -> bool:
     return _is_within(gap.what, varied) or any(_is_within(path, (gap.what,)) for path in varied)
 
 
-def _in_words(one: Trained, other: Trained, differing: Sequence[Gap]) -> str:
+def _in_words(one: Origin, other: Origin, differing: Sequence[Gap]) -> str:
     """`model.dropout is 0.0 in pre/seed-1, and 0.1 in pre/seed-2`."""
     names = [f"{run.folder.parent.name}/{run.folder.name}" for run in (one, other)]
     if names[0] == names[1]:

@@ -3,18 +3,11 @@
 `decide` ties them together: paired values of variants and their baseline → a verdict on each.
 """
 
-from paddle_tfm.comparison.statistics.at_look import AtLook, at_look
 from paddle_tfm.comparison.statistics.components import Components, components
 from paddle_tfm.comparison.statistics.decide import VERDICTS, Verdict, decide, paired_differences
 from paddle_tfm.comparison.statistics.groups import Groups, two_groups
 from paddle_tfm.comparison.statistics.holm import holm
-from paddle_tfm.comparison.statistics.intervals import (
-    CONFIDENCE,
-    SIGNIFICANCE,
-    Difference,
-    paired_difference,
-    spread,
-)
+from paddle_tfm.comparison.statistics.intervals import CONFIDENCE, SIGNIFICANCE, mean_interval, spread
 from paddle_tfm.comparison.statistics.ladder import HeldOut, Slope, held_out, slope
 from paddle_tfm.comparison.statistics.looks import Listed, Looks
 from paddle_tfm.comparison.statistics.open_ended import OpenEnded
@@ -27,9 +20,7 @@ __all__ = [
     "CONFIDENCE",
     "SIGNIFICANCE",
     "VERDICTS",
-    "AtLook",
     "Components",
-    "Difference",
     "Groups",
     "HeldOut",
     "Listed",
@@ -40,15 +31,14 @@ __all__ = [
     "Rule",
     "Slope",
     "Verdict",
-    "at_look",
     "components",
     "decide",
     "draw_counts",
     "expected_best",
     "held_out",
     "holm",
+    "mean_interval",
     "more_seeds",
-    "paired_difference",
     "paired_differences",
     "resampled_difference",
     "slope",

@@ -1,57 +1,59 @@
-"""Where the chance in a score comes from: seeds, the order of training data, the items of the test set."""
+"""Where the chance in a mean difference comes from: seeds, or the items of the test set."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-RESIDUAL = "residual"
+
+class Components(NamedTuple):
+    """What seeds, items and the residual, by which a seed moves some items more than others, contribute to the variance
+    of the mean over a table of so many `seeds` and `items`."""
+
+    seeds: int
+    items: int
+    of_seeds: float
+    of_items: float
+    residual: float
+
+    @property
+    def total(self) -> float:
+        """The variance of the mean: the three are independent."""
+        return self.of_seeds + self.of_items + self.residual
+
+    @property
+    def limited_by(self) -> str:
+        """Of which more would help most. The residual shrinks with both, and limits through the one of which there are
+        fewer."""
+        if not self.total:
+            return "neither"
+        if self.of_seeds == self.of_items:
+            return "seeds" if self.seeds <= self.items else "test items"
+        return "seeds" if self.of_seeds > self.of_items else "test items"
 
 
-@dataclass(frozen=True)
-class Components:
-    """Variance components of a table: `single`, of one level of each factor, and `of_mean`, what each contributes to
-    the variance of the mean over the table. `limiting` is the factor whose contribution is the largest: more of its
-    levels would help most."""
+def components(table: np.ndarray) -> Components:
+    """Components of the paired differences of two systems, [seeds, items].
 
-    single: dict[str, float]
-    of_mean: dict[str, float]
-    limiting: str
+    The model is y = μ + a_seed + b_item + e with random effects, and e takes in the interaction. With S seeds, I items
+    and mean squares MS, E[MS_seed] = σ_e² + I σ_seed² (Searle, Casella and McCulloch 1992, chapter 4), so that to the
+    variance of the mean contribute
 
-
-def components(table: np.ndarray, factors: Sequence[str] = ("seed", "item")) -> Components:
-    """Components of a full crossed `table`, an axis for each of `factors`: [seeds, items], [seeds, orders, items]. For
-    what limits a comparison the table holds paired differences of two systems, item by item.
-
-    The model is y = μ + Σ_f a_f + e with random effects, and e takes in all interactions. With N cells, n_f levels of a
-    factor and mean squares MS, E[MS_f] = σ_e² + (N / n_f) σ_f² (Searle, Casella and McCulloch 1992, chapter 4), so that
-
-        σ_f² = max(0, (MS_f − MS_e) n_f / N),    of the mean: σ_f² / n_f and σ_e² / N.
-
-    What is left over shrinks with every factor; it limits through the one with the fewest levels, and is never the
-    answer itself.
+        seeds: max(0, MS_seed − MS_e) / (S I),    items: max(0, MS_item − MS_e) / (S I),    the residual: MS_e / (S I).
 
     Raises:
-        ValueError: an axis without a factor, or with fewer than two levels.
+        ValueError: fewer than two seeds or items.
     """
     table = np.asarray(table, dtype=np.float64)
-    if table.ndim != len(factors) or min(table.shape, default=0) < 2:
-        raise ValueError(f"{len(factors)} factors need a table with as many axes of 2 or more, got {table.shape}")
+    if table.ndim != 2 or min(table.shape) < 2:
+        raise ValueError(f"components need a table of 2 or more seeds and items, got {table.shape}")
+    seeds, items = table.shape
     mean, cells = table.mean(), table.size
-    rest, left = ((table - mean) ** 2).sum(), cells - 1
-    squares = {}
-    for axis, factor in enumerate(factors):
-        others = tuple(other for other in range(table.ndim) if other != axis)
-        levels = table.shape[axis]
-        total = ((table.mean(others) - mean) ** 2).sum() * cells / levels
-        squares[factor] = total / (levels - 1), levels
-        rest, left = rest - total, left - (levels - 1)
-    error = max(rest, 0.0) / left
-    single = {f: max(0.0, float((square - error) * levels / cells)) for f, (square, levels) in squares.items()}
-    of_mean = {f: value / squares[f][1] for f, value in single.items()}
-    limiting = max(of_mean, key=lambda factor: of_mean[factor])
-    if not any(of_mean.values()):
-        limiting = min(factors, key=lambda factor: squares[factor][1])
-    return Components({**single, RESIDUAL: float(error)}, {**of_mean, RESIDUAL: float(error / cells)}, limiting)
+    of_seeds = ((table.mean(1) - mean) ** 2).sum() * items
+    of_items = ((table.mean(0) - mean) ** 2).sum() * seeds
+    rest = max(((table - mean) ** 2).sum() - of_seeds - of_items, 0.0)
+    error = rest / ((seeds - 1) * (items - 1))
+    squares = of_seeds / (seeds - 1), of_items / (items - 1)
+    one, other = (max(0.0, float(square - error)) / cells for square in squares)
+    return Components(seeds, items, one, other, float(error / cells))

@@ -19,32 +19,15 @@ def table(rng, seeds, items, deviations):
 
 def test_components_are_unbiased_and_say_what_limits(rng):
     found = [components(table(rng, 12, 40, (1.0, 0.5, 0.8))) for _ in range(400)]
-    for name, wanted in (("seed", 1.0), ("item", 0.25), ("residual", 0.64)):
-        assert np.mean([item.single[name] for item in found]) == pytest.approx(wanted, rel=0.08)
-    assert components(table(rng, 5, 500, (1.0, 0.5, 0.8))).limiting == "seed"
-    assert components(table(rng, 5, 20, (0.01, 2.0, 0.1))).limiting == "item"
-    one = found[0]
-    assert one.of_mean["seed"] == one.single["seed"] / 12 and one.of_mean["residual"] == one.single["residual"] / 480
-
-
-def test_two_factors_are_the_analysis_of_variance():
-    values = np.array([[1.0, 2.0, 4.0], [2.0, 5.0, 3.0]])
-    found = components(values)
-    rows, columns = 3 * np.var(values.mean(1), ddof=1), 2 * np.var(values.mean(0), ddof=1)
-    rest = (5 * np.var(values, ddof=1) - rows - 2 * columns) / 2
-    assert found.single["residual"] == pytest.approx(rest)
-    assert found.single["item"] == pytest.approx(max(0, (columns - rest) / 2))
-    assert found.single["seed"] == max(0, (rows - rest) / 3)
-
-
-def test_the_order_of_data_is_a_factor_like_others(rng):
-    values = rng.standard_normal((6, 1, 1)) * 0.1 + rng.standard_normal((1, 6, 1)) * 2 + rng.standard_normal((6, 6, 30))
-    assert components(values, ("seed", "order", "item")).limiting == "order"
-    with pytest.raises(ValueError, match="3 factors"):
-        components(values[0], ("seed", "order", "item"))
+    for name, wanted in (("of_seeds", 1.0 / 12), ("of_items", 0.25 / 40), ("residual", 0.64 / 480)):
+        assert np.mean([getattr(item, name) for item in found]) == pytest.approx(wanted, rel=0.08)
+    means = [table(rng, 12, 40, (1.0, 0.5, 0.8)).mean() for _ in range(4000)]
+    assert np.mean([item.total for item in found]) == pytest.approx(np.var(means), rel=0.1)
+    assert components(table(rng, 5, 500, (1.0, 0.5, 0.8))).limited_by == "seeds"
+    assert components(table(rng, 5, 20, (0.01, 2.0, 0.1))).limited_by == "test items"
+    assert components(np.ones((3, 5))).limited_by == "neither"
     with pytest.raises(ValueError, match="2 or more"):
         components(np.ones((1, 5)))
-    assert components(np.ones((3, 5))).limiting == "seed"
 
 
 def test_the_best_of_k_is_the_mean_over_all_sets_of_k(rng):

@@ -15,9 +15,8 @@ from paddle_tfm.pages.style import colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-WIDTH, ROW = 7.2, 0.5  # inches: of the figure, and of a row
+ROW = 0.5  # inches of a figure
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,8 @@ class ForestPlot:
     """Values with their intervals, a row a variant, around a line.
 
     Args:
-        title: of the axis, with its unit. note: what the bars are, and which side is better. name: of a tick. within:
-            the differences that are too small to matter, if the recipe says which. base: where the line is, NaN for
-            none. heads: of the columns on the page.
+        title: of the axis, with its unit. note: what the bars are, and which side is better. name: of a tick. base:
+            where the line is, NaN for none. heads: of the columns on the page.
     """
 
     bars: Sequence[Bar]
@@ -62,13 +60,8 @@ class ForestPlot:
     title: str
     note: str
     name: Callable[..., str]
-    within: float | None = None
-    base: float = 0.0
-    heads: Sequence[str] = ("variant", "", "interval", "")
-
-    def names(self) -> dict[str, int]:
-        """None that a key must tell: each row has its name."""
-        return {}
+    base: float
+    heads: Sequence[str]
 
     def html(self) -> str:
         """The chart on a page."""
@@ -114,19 +107,6 @@ class ForestPlot:
     def _is_shown(self, value: float) -> bool:
         return self.axis.low - 1e-9 <= value <= self.axis.high + 1e-9
 
-    def figure(self) -> Figure:
-        """The chart for a paper."""
-        texts = [self.title, self.note, *(text for bar in self.bars for text in (bar.name, bar.text))]
-        with plotting.drawing(texts, (WIDTH, 1.1 + ROW * len(self.bars))) as figure:
-            axes = figure.subplots()
-            self.draw(axes)
-            right = axes.secondary_yaxis("right")
-            right.set_yticks(range(len(self.bars)), [_broken(bar.text) for bar in self.bars])
-            right.spines["right"].set_visible(False)
-            right.tick_params(length=0, colors=plotting.INK, labelsize=8)
-            plotting.heading(figure, f"{self.title}: {self.note}", WIDTH)
-        return figure
-
     def draw(self, axes: Axes) -> None:
         """Draw it within a figure: the names of the variants on the left."""
         plotting.plain(axes)
@@ -143,14 +123,7 @@ class ForestPlot:
             axes.plot(bar.mean, mean, style.marker, color=style.colour, markersize=7, markeredgecolor="white")
         if math.isfinite(self.base):
             axes.axvline(self.base, **plotting.DASHED)
-        if self.within:
-            axes.axvspan(-self.within, self.within, color=plotting.FAINT, alpha=0.35, linewidth=0, zorder=0.2)
         names = [f"{plotting.label(bar.name)}{bar.remark and f'{chr(10)}({bar.remark})'}" for bar in self.bars]
         axes.set_yticks(range(len(self.bars)), names)
         axes.set_ylim(len(self.bars) - 0.4, -0.6)
         plotting.scale(axes, "x", self.axis, self.name)
-
-
-def _broken(text: str) -> str:
-    """A difference beside a bar: its verdict below it."""
-    return plotting.one_line(text).replace("), ", ")\n")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
-Scale = Literal["signed", "share", "log"]
+Scale = Literal["signed", "share"]
 COLUMNS = 3  # maps in a row
 ROW_NAMES, COLUMN_NAMES = 6.5, 5.5  # in an inch of a map, at most; of more, some are left out
 CELL, LETTER = 14, 6  # pixels of a cell on a page, and of a letter
@@ -102,7 +102,7 @@ class HeatMaps:
 
     Args:
         titles: of the rows, of the columns, and of the scale, each with its unit. scale: `signed` has 0 in the middle,
-            where anything is below it; `share` goes from 0 to 1, `log` is logarithmic. size: of one map in inches.
+            where anything is below it; `share` goes from 0 to 1. size: of one map in inches.
             columns: maps in a row. shared: one scale for all maps, and not one for each.
     """
 
@@ -153,14 +153,11 @@ def _colours(maps: Sequence[HeatMap], scale: Scale) -> tuple[Normalize, str]:
     values = np.concatenate([item.values.ravel() for item in maps])
     known = values[np.isfinite(values)]
     most = float(np.abs(known).max()) if known.size and np.abs(known).max() > 0 else 1.0
-    if scale == "signed" and known.size and known.min() >= 0:
-        return colors.Normalize(0, most), "Blues"
-    if scale == "signed":
-        return colors.Normalize(-most, most), "RdBu_r"
     if scale == "share":
         return colors.Normalize(0, 1), "Blues"
-    least = float(known[known > 0].min()) if (known > 0).any() else most
-    return colors.LogNorm(min(least, 0.5 * most), most), "viridis"
+    if known.size and known.min() >= 0:
+        return colors.Normalize(0, most), "Blues"
+    return colors.Normalize(-most, most), "RdBu_r"
 
 
 def _style(bar: Colorbar) -> None:

@@ -5,7 +5,6 @@ from paddle_tfm.hookspecs import hookimpl
 HERE = "paddle_tfm.comparison.report.sections"
 SECTIONS = {  # file → name of a section → its class
     "scores": {"results": "Results"},
-    "differences": {"differences": "Differences"},
     "further_tests": {"tests": "Tests"},
     "seeds": {"seeds": "Seeds"},
     "chance": {"chance": "Chances"},

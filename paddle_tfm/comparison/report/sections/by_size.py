@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,8 +25,7 @@ from paddle_tfm.tabular import Column, Table, column
 
 LINE_POINTS = 33  # of a line with its band, which is curved
 APART = 0.02  # between the variants of one size, of the axis: intervals that do not hide each other
-
-SLOPE = ("slope", "low", "high")
+LINE = ("degrees_of_freedom", "slope", "low", "high", "crossing", "place", "misfit")  # what is told of one
 
 
 class Ladders(ChartedSection):
@@ -40,9 +39,8 @@ class Ladders(ChartedSection):
         return facts.once(_ladder_of) is not None
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each variant at each size, and one for each line."""
-        here = _ladder(facts)
-        return {"sizes": _sizes(facts.comparison, here), "lines": _lines(facts.comparison, here)}
+        """A row for each variant at each size; of the lines there are sentences."""
+        return {"sizes": _sizes(facts.comparison, _ladder(facts))}
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
         """Differences by compute."""
@@ -63,8 +61,9 @@ class Ladders(ChartedSection):
         """Sizes, differences and lines as numbers."""
         here = _ladder(facts)
         held_out = None if here.held_out is None else {**vars(here.held_out), "better": here.held_out.line_is_better}
-        tables = {name: table.records() for name, table in self.tables(facts).items()}
-        return {"baseline": here.baseline, **tables, "held_out": held_out, "not_held_out": here.not_held_out}
+        sizes, lines = self.tables(facts)["sizes"].records(), list(map(_line, here.trends))
+        said = {"baseline": here.baseline, "sizes": sizes, "lines": lines}
+        return {**said, "held_out": held_out, "not_held_out": here.not_held_out}
 
 
 def _ladder_of(facts: Facts) -> Ladder | None:
@@ -125,38 +124,17 @@ def _sizes(comparison: Comparison, here: Ladder) -> Table:
     return Table(columns, rows, f"Differences to {here.baseline} at each size; the first columns are the baseline's")
 
 
-def _lines(comparison: Comparison, here: Ladder) -> Table[Trend]:
-    def rise(trend: Trend) -> str:
-        return words.rise(comparison, trend.line) if trend.line else "–"
-
-    def crossing(trend: Trend) -> str:
-        line = trend.line
-        if line is None or line.crossing is None:
-            return "–"
-        return f"{words.operations(line.crossing)} ({words.ends(line)})"
-
-    def crossings(trend: Trend) -> dict[str, float | None]:
-        low, high = getattr(trend.line, "crossing_interval", None) or (None, None)
-        return {"crossing": getattr(trend.line, "crossing", None), "crossing_low": low, "crossing_high": high}
-
-    def place(trend: Trend) -> str:
-        return trend.line.place if trend.line else ""
-
-    def of_line(name: str) -> Callable[[Trend], Any]:
-        return lambda trend: getattr(trend.line, name, None)
-
-    columns: list[Column[Trend]] = [
-        column("variant", of=lambda trend: trend.variant),
-        column("sizes", right=True, of=lambda trend: len(trend.differences)),
-        column("pairs", right=True, of=lambda trend: sum(map(len, trend.differences.values()))),
-        column("degrees_of_freedom", "degrees of freedom", right=True, of=of_line("degrees_of_freedom"), none="–"),
-        Column("slope", rise, lambda each: {key: getattr(each.line, key, None) for key in SLOPE}, right=True),
-        Column("0 at", crossing, crossings, right=True),
-        column("place", "which is", lambda place: "" if place == "none" else place, of=place),
-        column("misfit", "lack of fit, p", "{:.2g}".format, right=True, of=of_line("misfit"), none="–"),
-        column("reason", "remark", of=lambda trend: trend.reason),
-    ]
-    return Table(columns, here.trends, "The line through the differences of each variant, by log₂ of compute")
+def _line(trend: Trend) -> dict[str, Any]:
+    """The line of a variant as numbers."""
+    ends = getattr(trend.line, "crossing_interval", None) or (None, None)
+    return {
+        "variant": trend.variant,
+        "sizes": len(trend.differences),
+        "pairs": sum(map(len, trend.differences.values())),
+        **{name: getattr(trend.line, name, None) for name in LINE},
+        **dict(zip(("crossing_low", "crossing_high"), ends)),
+        "reason": trend.reason,
+    }
 
 
 def _chart(facts: Facts, here: Ladder) -> LineChart:

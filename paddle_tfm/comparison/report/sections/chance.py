@@ -4,44 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from paddle_tfm import units
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.statistics.components import RESIDUAL, components
+from paddle_tfm.comparison.statistics.components import Components, components
 from paddle_tfm.predictions import of_same_texts
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.tabular import Table, column
 
 MAX_GROUPS = 400  # of test items that are left out together
 ORDER = 20151  # seed of the order in which items are grouped: the same for all runs, whose items are compared in pairs
-SEED, ITEM = "seed", "item"
+SOURCES = {"of_seeds": "other seeds", "of_items": "other items", "residual": "seed × item", "total": "total"}
 
 Predictions = Mapping[int, Sequence[Prediction]]  # seed → of the same examples, in the same order
 
 
-class Chance(NamedTuple):
-    """The standard deviations that each source of chance gives to a mean difference of `seeds` pairs of runs on `items`
-    test items: other seeds, other items, and the residual, by which a seed moves some items more than others.
-    `limiting`: SEED or ITEM, of which more would help most."""
-
-    seeds: int
-    items: int
-    of_seeds: float
-    of_items: float
-    residual: float
-    limiting: str
-
-    @property
-    def total(self) -> float:
-        """That of all three together, which are independent."""
-        return math.hypot(self.of_seeds, self.of_items, self.residual)
-
-
-def chance(metric: Metric, variant: Predictions, baseline: Predictions) -> Chance | None:
+def chance(metric: Metric, variant: Predictions, baseline: Predictions) -> Components | None:
     """The chance in the mean difference of two variants, paired by seed and by test item. None where there are fewer
     than two pairs or two items, where two runs are not of the same texts, or where the metric is no function of sums
     over predictions.
@@ -61,10 +42,7 @@ def chance(metric: Metric, variant: Predictions, baseline: Predictions) -> Chanc
         values = np.array([pseudo_values(metric, run) for run in runs])
     except ValueError:  # without some items there is nothing to measure
         return None
-    table = values[: len(seeds)] - values[len(seeds) :]
-    parts = components(table, (SEED, ITEM))
-    of_seeds, of_items, residual = (math.sqrt(parts.of_mean[name]) for name in (SEED, ITEM, RESIDUAL))
-    return Chance(len(seeds), len(runs[0]), of_seeds, of_items, residual, parts.limiting)
+    return components(values[: len(seeds)] - values[len(seeds) :])._replace(items=len(runs[0]))
 
 
 def pseudo_values(metric: Metric, predictions: Sequence[Prediction]) -> np.ndarray:
@@ -102,12 +80,12 @@ class Chances(ChartedSection):
         def spread(value: float) -> str:
             return units.difference(value, unit, value).removeprefix("+")
 
-        rows = [{"variant": variant, **_record(item)} for variant, item in facts.once(_chances).items()]
+        rows = [{"variant": variant, **numbers} for variant, numbers in self.data(facts).items()]
         columns = [
             column("variant"),
             column("seeds", right=True),
             column("items", "test items", "{:,}".format, right=True),
-            *(column(name, title, spread, right=True) for name, title in _SOURCES.items()),
+            *(column(name, title, spread, right=True) for name, title in SOURCES.items()),
             column("limited_by", "limited by"),
         ]
         metric = f"{comparison.split} {units.metric_name(comparison.metric)}"
@@ -125,10 +103,15 @@ class Chances(ChartedSection):
 
     def data(self, facts: Facts) -> dict[str, dict[str, object]]:
         """variant → the same numbers."""
-        return {variant: _record(item) for variant, item in facts.once(_chances).items()}
+
+        def record(item: Components) -> dict[str, object]:
+            sources = {name: math.sqrt(getattr(item, name)) for name in SOURCES}
+            return {"seeds": item.seeds, "items": item.items, **sources, "limited_by": item.limited_by}
+
+        return {variant: record(item) for variant, item in facts.once(_chances).items()}
 
 
-def _chances(facts: Facts) -> dict[str, Chance]:
+def _chances(facts: Facts) -> dict[str, Components]:
     """variant → where the chance in its difference to the baseline comes from; of those that can be compared, by the
     deciding metric, where there are predictions."""
     metric, base = facts.text_metrics().get(facts.comparison.learned), facts.predictions.get(facts.baseline)
@@ -137,12 +120,3 @@ def _chances(facts: Facts) -> dict[str, Chance]:
     compared = [row.variant for row in facts.comparison.comparable if row.variant != facts.baseline]
     chances = {variant: chance(metric, facts.predictions.get(variant, {}), base) for variant in compared}
     return {variant: item for variant, item in chances.items() if item is not None}
-
-
-_SOURCES = {"of_seeds": "other seeds", "of_items": "other items", "residual": "seed × item", "total": "total"}
-
-
-def _record(chance: Chance) -> dict[str, object]:
-    sources = {name: getattr(chance, name) for name in _SOURCES}
-    limit = "neither" if not any(sources.values()) else "test items" if chance.limiting == ITEM else "seeds"
-    return {"seeds": chance.seeds, "items": chance.items, **sources, "limited_by": limit}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from statistics import fmean
 from typing import NamedTuple
 
 from paddle_tfm import units
 from paddle_tfm.comparison.columns import clock, metric
-from paddle_tfm.comparison.gaps import Side, confounds, paired
+from paddle_tfm.comparison.gaps import Confound, confounds
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.figures.line_chart import LineChart
 from paddle_tfm.comparison.report.section_input import Facts
@@ -66,40 +66,44 @@ class Costs(ChartedSection):
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
         """The score by each cost that differs, and by time."""
-        scored = {row.variant for row in _scored(facts)}
-        variants = [side for side in facts.sides() if side.name in scored]
+        differing = _differing(facts)
         return {
             f"quality-by-{cost.name}": _chart(facts, cost)
             for cost in _known(facts)
-            if cost.key == "seconds" or _differs(variants, cost.key)
+            if cost.key == "seconds" or cost.key in differing
         }
 
     def notes(self, facts: Facts) -> list[str]:
         """What a dot is, and what a difference of scores may be owed to, as `compare` of two runs says it."""
         decoding = "; decoding: of the test split, all seeds, it depends on how long outputs are"
         is_shown = any(cost.key == "decoding_seconds" for cost in _known(facts))
-        base, *others = facts.sides()
-        texts = {side.name: "; ".join(cost.sentence for cost in confounds(base, side)) for side in others}
+        owed = facts.once(_owed)
         return [
             f"A dot is a variant’s mean over seeds, its bar the range of the seeds{decoding if is_shown else ''}.",
-            *(f"{name}: {text}." for name, text in texts.items() if text),
+            *(f"{name}: {'; '.join(cost.sentence for cost in costs)}." for name, costs in owed.items()),
         ]
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """What each variant costs, and how that differs from the baseline's."""
+        """What each variant costs."""
         first = [column("variant", of=lambda row: row.variant), metric(facts.comparison, facts.comparison.metric)]
-        title = (
-            "What each variant costs, a mean over seeds, and how much more than the baseline, in seeds that both have; "
-            "time of training steps"
-        )
         columns = [*first, *(_column(facts, cost) for cost in _known(facts))]
+        title = "What each variant costs, a mean over seeds; time of training steps"
         return {"costs": Table(columns, facts.comparison.rows, title)}
 
     def data(self, facts: Facts) -> dict[str, list[dict[str, object]]]:
         """The costs of each variant that are not the baseline's."""
-        base, *others = facts.sides()
-        items = {side.name: [cost._asdict() for cost in confounds(base, side)] for side in others}
-        return {name: costs for name, costs in items.items() if costs}
+        return {name: [cost._asdict() for cost in costs] for name, costs in facts.once(_owed).items()}
+
+
+def _owed(facts: Facts) -> dict[str, list[Confound]]:
+    """Variant → the costs in which it differs from the baseline, of those that differ in any."""
+    base, *others = facts.sides()
+    owed = {side.name: list(confounds(base, side)) for side in others}
+    return {name: costs for name, costs in owed.items() if costs}
+
+
+def _differing(facts: Facts) -> set[str]:
+    return {cost.what for costs in facts.once(_owed).values() for cost in costs}
 
 
 def _scored(facts: Facts) -> list[Row]:
@@ -108,24 +112,8 @@ def _scored(facts: Facts) -> list[Row]:
 
 def _known(facts: Facts) -> list[Cost]:
     """The costs that are known of every variant, and always shown or not the same for all."""
-    variants = facts.sides()
-    return [
-        cost
-        for cost in COSTS
-        if all(cost.key in side.costs for side in variants) and (cost.key in ALWAYS or _differs(variants, cost.key))
-    ]
-
-
-def _differs(variants: Sequence[Side], cost: str) -> bool:
-    """Whether another variant's runs cost something else than the first one's."""
-    first, *others = variants
-    return any(_ratio(first, side, cost) not in (None, 1.0) for side in others)
-
-
-def _ratio(one: Side, other: Side, cost: str) -> float | None:
-    """Of the other side's cost to that of one; None where that is unknown or nothing."""
-    pair = paired(one, other, cost)
-    return None if pair is None or not fmean(pair[0]) else fmean(pair[1]) / fmean(pair[0])
+    shown = {*ALWAYS, *_differing(facts)}
+    return [cost for cost in COSTS if cost.key in shown and all(cost.key in side.costs for side in facts.sides())]
 
 
 def _chart(facts: Facts, cost: Cost) -> LineChart:
@@ -156,15 +144,5 @@ def _axis(values: list[float]) -> Axis:
 
 
 def _column(facts: Facts, cost: Cost) -> Column[Row]:
-    first, *others = facts.sides()
-    means = {side.name: fmean(side.costs[cost.key].values()) for side in (first, *others)}
-    ratios = {side.name: _ratio(first, side, cost.key) or 1.0 for side in others}
-
-    def text(row: Row) -> str:
-        value, ratio = means[row.variant], ratios.get(row.variant, 1.0)
-        return cost.text(value) if ratio == 1 else f"{cost.text(value)} ({100 * (ratio - 1):+.1f}%)".replace("-", "−")
-
-    def values(row: Row) -> dict[str, object]:
-        return {cost.key: means[row.variant], f"{cost.key}_of_baseline": means[facts.baseline]}
-
-    return Column(cost.name, text, values, right=True)
+    means = {side.name: fmean(side.costs[cost.key].values()) for side in facts.sides()}
+    return column(cost.key, cost.name, cost.text, right=True, of=lambda row: means[row.variant])

@@ -166,12 +166,7 @@ def _differences(comparison: Comparison, further: Further) -> Table[tuple[str, s
         column("test", of=lambda key: key[0]),
         column("variant", of=lambda key: key[1]),
         *difference_and_interval(comparison, keys, further.differences.get),
-        Column(
-            "verdict",
-            words,
-            lambda key: {"verdict": getattr(further.differences.get(key), "verdict", None)},
-            right=True,
-        ),
+        Column("verdict", words, verdict, right=True),
     ]
     return Table(columns, keys, _title(comparison, further))
 
@@ -189,12 +184,7 @@ def _batches(further: Further) -> Table[tuple[str, str]]:
         column("test", of=lambda key: key[0]),
         column("variant", of=lambda key: key[1]),
         Column("outputs changed", lambda key: of[key].words()[0], changed, right=True),
-        Column(
-            "log-probabilities by up to",
-            lambda key: of[key].words()[1],
-            lambda key: {"drift": of[key].drift},
-            right=True,
-        ),
+        Column("log-probabilities by up to", lambda key: of[key].words()[1], drift, right=True),
     ]
     return Table(columns, list(of), "What other batches changed: nothing but rounding, of a correct model")
 

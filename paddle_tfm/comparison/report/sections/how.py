@@ -100,12 +100,8 @@ class Paper(Section):
         )
 
     def data(self, facts: Facts) -> Mapping[str, Any]:
-        """The same for programs; the paragraph also as LaTeX, which cites the entries."""
-        return {
-            "methods": paper.methods(facts),
-            "methods_latex": paper.methods(facts, latex=True),
-            "bibtex": paper.bibliography(facts),
-        }
+        """The same for programs."""
+        return {"methods": paper.methods(facts), "bibtex": paper.bibliography(facts)}
 
 
 class Reading(Section):

@@ -51,7 +51,6 @@ def _facts(facts: Facts) -> list[tuple[str, str]]:
         ("model", escape(recipe_words.model(facts.section("model")))),
         ("size", f"{size} parameters"),
         (f"training of {facts.baseline}" if differs else "training", escape(training)),
-        ("padding in batches", escape(recipe_words.padding(facts.padding()))),
         ("seeds", escape(facts.seeds())),
         ("output by", escape(recipe_words.component(facts.recipe.get("search", "")))),
         ("decided by", f"{escape(decided)}{f' <code>{escape(signature)}</code>' if signature else ''}"),

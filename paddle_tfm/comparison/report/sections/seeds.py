@@ -10,8 +10,8 @@ from paddle_tfm import units
 from paddle_tfm.comparison.columns import adjustment
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.runs.finished import Result, grouped, pairs
-from paddle_tfm.comparison.statistics import SIGNIFICANCE, AtLook, Verdict, at_look
+from paddle_tfm.comparison.runs.finished import Result, grouped
+from paddle_tfm.comparison.statistics import SIGNIFICANCE, Verdict
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.comparison.verdict import change, verdict_text
 from paddle_tfm.recipe.sections.seeds import SeedPlan
@@ -22,12 +22,11 @@ from paddle_tfm.units import plural
 @dataclass(frozen=True)
 class Decision:
     """What a look after `seeds` seeds decided of a variant that was open: its verdict with the seeds so far, None where
-    nothing can be compared; the test of this look alone, where it is a t test; and what came of it in words."""
+    nothing can be compared; and what came of it in words."""
 
     seeds: int
     variant: str
     difference: Verdict | None
-    test: AtLook | None
     decided: str
 
     @property
@@ -79,18 +78,15 @@ def _at(comparison: Comparison, seen: Sequence[Result]) -> Comparison:
 def _decision(then: Comparison, variant: str, size: int, is_last: bool) -> Decision:
     """What a look saw of one variant, `then`, and what came of it."""
     difference = next(row.difference for row in then.rows if row.variant == variant)
-    groups = grouped(then.runs)
-    values = pairs(groups[variant], groups[str(then.baseline)], then.metric)
-    test = at_look(values, then.question.rule(), difference.level) if difference else None
     if difference is not None and difference.is_settled:
-        return Decision(size, variant, difference, test, f"settled: {verdict_text(then, difference)}")
+        return Decision(size, variant, difference, f"settled: {verdict_text(then, difference)}")
     obstacle = then.obstacles.get(variant)
     why = "open" if difference else obstacle.words if obstacle else "no seed in common"
-    return Decision(size, variant, difference, test, f"{why}; {'no more are allowed' if is_last else 'gets more'}")
+    return Decision(size, variant, difference, f"{why}; {'no more are allowed' if is_last else 'gets more'}")
 
 
 class Seeds(ChartedSection):
-    """What each look at the seeds so far decided: which variants were open, the test, and who got more seeds."""
+    """What each look at the seeds so far decided: which variants were open, and who got more seeds."""
 
     heading = "Seeds added, and why"
     place = 130
@@ -106,10 +102,8 @@ class Seeds(ChartedSection):
     def notes(self, facts: Facts) -> list[str]:
         """What the numbers are."""
         return [
-            "A look saw the seeds up to it, of the variants that were open then. “p” is the two-sided paired t test of "
-            "that look alone; “must be below” is what makes all tests together wrong in at most "
-            f"{SIGNIFICANCE:.0%} of comparisons{adjustment(facts.comparison)}. Where a pair has a run that diverged, a "
-            "look is a test of signs and has neither number."
+            "A look saw the seeds up to it, of the variants that were open then. All looks together are wrong in at "
+            f"most {SIGNIFICANCE:.0%} of comparisons{adjustment(facts.comparison)}."
         ]
 
     def text(self, facts: Facts) -> Sequence[str]:
@@ -139,18 +133,11 @@ def _table(facts: Facts) -> Table[Decision]:
         column("seeds", right=True, of=lambda item: item.seeds),
         column("variant", of=lambda item: item.variant),
         Column("difference", difference, _numbers),
-        column("p", None, _p, right=True, of=lambda item: item.test and item.test.p, none="–"),
-        column("bound", "must be below", _p, right=True, of=lambda item: item.test and item.test.bound, none="–"),
         column("decided", of=lambda item: item.decided),
     ]
     points = ", points" if comparison.unit(comparison.metric) else ""
     title = f"Looks at {comparison.split} {units.metric_name(comparison.metric)}{points}, and what they decided"
     return Table(columns, facts.once(decisions_of), title)
-
-
-def _p(value: float) -> str:
-    """A p-value to two digits: `0.031`."""
-    return f"{value:.2g}" if value >= 1e-4 else "< 0.0001"
 
 
 def _numbers(item: Decision) -> dict[str, object]:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
 
-import numpy as np
-
 from paddle_tfm import units
 from paddle_tfm.comparison.report.charted import ChartedSection
-from paddle_tfm.comparison.report.figures.heat_map import HeatMap, HeatMaps
 from paddle_tfm.comparison.report.figures.line_chart import LineChart
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.runs.curves import AXES, RunCurves, mean_points
 from paddle_tfm.comparison.runs.finished import Result
 from paddle_tfm.pages import document
-from paddle_tfm.pages.axis import short
 from paddle_tfm.pages.style import colour
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Table, column
 
-MAX_MAPS = 9  # variants that a figure shows
 DISCREPANCIES = {"mean": "|μ_run − μ_B| / σ_B", "deviation": "|σ_run / σ_B − 1|"}  # name in the log → its formula
 ByLayer = dict[str, dict[int, dict[str, float]]]  # variant → step → layer → norm
 
@@ -98,7 +93,7 @@ class Gradients(ChartedSection):
         return ["Before clipping, a mean over stretches of steps; the band is the range of the seeds."]
 
 
-class Layers(ChartedSection):
+class Layers(Section):
     """The norm of the gradient of each layer, at the first step and at every step that logged it: where in the model
     gradients vanish or grow."""
 
@@ -114,24 +109,16 @@ class Layers(ChartedSection):
         norms = facts.once(_norms)
         return {"gradient-norms-by-layer": _table(norms, _steps(norms))}
 
-    def charts(self, facts: Facts) -> dict[str, HeatMaps]:
-        """Layer by step for each variant, where several steps logged them."""
-        several = {variant: by_step for variant, by_step in facts.once(_norms).items() if len(by_step) > 1}
-        maps = [_map(variant, by_step) for variant, by_step in list(several.items())[:MAX_MAPS]]
-        titles = "layer", "training step", "norm of the gradient"
-        return {"gradient-norms-by-layer": HeatMaps(maps, titles, "log")} if maps else {}
-
     def html(self, facts: Facts) -> str:
-        """The figure; of the table the first and the last step."""
+        """Of the table the first and the last step."""
         norms = facts.once(_norms)
         steps = _steps(norms)
         note = (
             "The joint norm of the gradients of all parameters of a layer before clipping, means over seeds. The first "
             "step is always logged; further ones where the recipe says train.gradient_norms: 100, for every hundredth."
         )
-        charts = "".join(chart.html() for chart in self.charts(facts).values())
         table = _table(norms, list(dict.fromkeys([steps[0], steps[-1]])))
-        return f"{charts}{document.notes([note])}{table.html()}"
+        return f"{document.notes([note])}{table.html()}"
 
 
 def _norms(facts: Facts) -> ByLayer:
@@ -149,12 +136,6 @@ def _norms(facts: Facts) -> ByLayer:
 
 def _steps(norms: ByLayer) -> list[int]:
     return sorted({step for by_step in norms.values() for step in by_step})
-
-
-def _map(variant: str, by_step: Mapping[int, Mapping[str, float]]) -> HeatMap:
-    layers = list(dict.fromkeys(layer for means in by_step.values() for layer in means))
-    values = [[means.get(layer, math.nan) for means in by_step.values()] for layer in layers]
-    return HeatMap(variant, np.array(values), layers, [short(step) for step in by_step])
 
 
 def _table(norms: ByLayer, steps: Sequence[int]) -> Table:

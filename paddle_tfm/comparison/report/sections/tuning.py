@@ -24,11 +24,6 @@ NOTE = (
     "The mean of the best over all sets of k of the trials (arXiv:2004.13705), on the validation split: what k trials "
     "may be expected to reach. All variants have the same trials; one that diverged counts as the worst."
 )
-HALVED = (
-    "The best validation score of any trial so far, after each rung, against the steps of all trials until then: what "
-    "happened once. Trials were halved, so that most have no score with all steps, and what k of them may be expected "
-    "to reach (arXiv:2004.13705) is not known."
-)
 
 
 class Tuning(ChartedSection):
@@ -43,16 +38,15 @@ class Tuning(ChartedSection):
         return bool(facts.once(_tuned).variants)
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """What was chosen, and what so many trials, or steps of trials that are halved, reached."""
+        """What was chosen, and what so many trials may be expected to reach."""
         tuned = facts.once(_tuned)
         tables: dict[str, Table] = {"tuning": _chosen(facts, tuned)}
         if _lines(facts, tuned):
-            tables["tuning-budget"] = _rungs(facts, tuned) if tuned.is_halved else _budget(facts, tuned)
+            tables["tuning-budget"] = _budget(facts, tuned)
         return tables
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
-        """The expected best against the number of trials, a line a variant; where they are halved, the best so far
-        against steps."""
+        """The expected best against the number of trials, a line a variant; none where they were halved."""
         tuned = facts.once(_tuned)
         lines = _lines(facts, tuned)
         if not lines:
@@ -60,10 +54,7 @@ class Tuning(ChartedSection):
         series = facts.lines(lambda name: [Point(x, y, y, y) for x, y in lines.get(name, ())])
         chart = LineChart.of_metric(
             series,
-            (
-                "steps of all trials of a variant" if tuned.is_halved else "trials of each variant",
-                f"{'' if tuned.is_halved else 'expected '}best validation {units.metric_name(tuned.metric)}",
-            ),
+            ("trials of each variant", f"expected best validation {units.metric_name(tuned.metric)}"),
             facts.comparison.unit(tuned.metric),
             tuned.higher_is_better,
             x=fit([1.0, *(point.x for item in series for point in item.points)]),
@@ -72,8 +63,7 @@ class Tuning(ChartedSection):
 
     def notes(self, facts: Facts) -> list[str]:
         """What the line is."""
-        tuned = facts.once(_tuned)
-        return [HALVED if tuned.is_halved else NOTE] if _lines(facts, tuned) else []
+        return [NOTE] if _lines(facts, facts.once(_tuned)) else []
 
     def text(self, facts: Facts) -> list[str]:
         """What was chosen, and where the best is still the outermost that was tried."""
@@ -84,14 +74,13 @@ class Tuning(ChartedSection):
         return lines
 
     def data(self, facts: Facts) -> dict[str, Any]:
-        """What was chosen, the expected best, and of trials that are halved the best so far by steps."""
+        """What was chosen, and the expected best."""
         tuned = facts.once(_tuned)
         return {
             "metric": tuned.metric,
             "spaces": [dict(space) for space in tuned.spaces],
             "chosen": {name: {"values": item.values, "score": item.score} for name, item in tuned.variants.items()},
             "expected_best": {name: list(map(float, best)) for name, best in tuned.expected().items()},
-            "best_by_steps": _lines(facts, tuned) if tuned.is_halved else {},
         }
 
 
@@ -106,12 +95,10 @@ def _variants(facts: Facts, tuned: Tuned) -> dict[str, Chosen]:
 
 
 def _lines(facts: Facts, tuned: Tuned) -> Mapping[str, Sequence[tuple[int, float]]]:
-    """variant → budget, in trials or in steps of trials that are halved, and what it reached."""
-    expected, lines = tuned.expected(), {}
-    for name, item in _variants(facts, tuned).items():
-        trials = enumerate(map(float, expected.get(name, ())), 1)
-        lines[name] = [rung for rung in item.rungs if math.isfinite(rung[1])] if tuned.is_halved else list(trials)
-    return {name: line for name, line in lines.items() if line}
+    """variant → a number of trials, and the best that may be expected of them."""
+    expected = tuned.expected()
+    shown = [name for name in _variants(facts, tuned) if name in expected]
+    return {name: list(enumerate(map(float, expected[name]), 1)) for name in shown}
 
 
 def _chosen(facts: Facts, tuned: Tuned) -> Table:
@@ -136,17 +123,6 @@ def _chosen(facts: Facts, tuned: Tuned) -> Table:
     before = f"; widened from {tuned.space(wider, first=True)}" if wider else ""
     title = f"Chosen on the validation split from {tuned.space()}{before}"
     return Table(columns, list(_variants(facts, tuned).items()), title)
-
-
-def _rungs(facts: Facts, tuned: Tuned) -> Table:
-    best = partial(units.text, unit=facts.comparison.unit(tuned.metric))
-    columns = [
-        column("variant", of=lambda row: row[0]),
-        column("steps", None, "{:,}".format, right=True, of=lambda row: row[1]),
-        column(tuned.metric, "best so far", best, right=True, of=lambda row: row[2]),
-    ]
-    title = f"Best validation {units.metric_name(tuned.metric)} of any trial after so many steps of all trials"
-    return Table(columns, [(name, *rung) for name, rungs in _lines(facts, tuned).items() for rung in rungs], title)
 
 
 def _budget(facts: Facts, tuned: Tuned) -> Table[int]:
