@@ -362,8 +362,7 @@ def test_a_ctrl_c_that_was_handled_hides_no_later_error():
         raise UserError("something else")
 
 
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("at", ["step 1", "step 2", "step 3"])
+@pytest.mark.parametrize(("number", "at"), [("SIGINT", "step 1"), ("SIGTERM", "step 2"), ("SIGINT", "step 3")])
 def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(number, at, trained, tmp_path, monkeypatch):
     (tmp_path / "a plugin.py").write_text(SIGNALLER)
     monkeypatch.setenv("SIGNAL_AT", f"{at} {number}")
@@ -548,13 +547,12 @@ def test_cp_has_one_kind_of_line_ends_and_writes_what_a_link_leads_to(tmp_path):
     ("arguments", "sentence"),
     [
         (["latin.yaml", "copy.yaml"], "latin.yaml: not UTF-8 text (byte 9)"),
-        (["huge.yaml", "copy.yaml"], "huge.yaml: has 5,000,000,000 bytes, but a recipe has at most 1,000,000"),
+        (["huge.yaml", "copy.yaml"], "huge.yaml: has 1,000,001 bytes, but a recipe has at most 1,000,000"),
     ],
 )
 def test_what_cp_refuses(arguments, sentence, tmp_path):
     Path("latin.yaml").write_bytes(b"summary: \xe9\n")
-    with Path("huge.yaml").open("wb") as file:
-        file.truncate(5_000_000_000)
+    Path("huge.yaml").write_bytes(b" " * 1_000_001)
     done = call("cp", *arguments)
     assert done.status == 2 and done.err.startswith(f"Error: {sentence}")
     assert not Path("copy.yaml").exists()

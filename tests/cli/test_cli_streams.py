@@ -30,8 +30,6 @@ def shell(command, folder, **variables):
         ("PYTHONUNBUFFERED=1 paddle-tfm ls --csv > /dev/full", 2, FULL),
         ("paddle-tfm --help > /dev/full", 2, FULL),
         ("paddle-tfm ls | true", 0, ""),
-        ("paddle-tfm --help | true", 0, ""),
-        ("paddle-tfm --version | true", 0, ""),
         ("paddle-tfm run --help | true", 0, ""),
         ("mkdir gone; cd gone; rmdir ../gone; paddle-tfm check reverse", 2, "Error: the current directory: No such"),
     ],
