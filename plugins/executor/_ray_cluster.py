@@ -13,7 +13,6 @@ from types import ModuleType
 from typing import Any
 
 from paddle_tfm.errors import CutShort, UserError
-from paddle_tfm.runtime import elsewhere
 
 STORE_BYTES = 80 << 20  # Ray starts no smaller store of objects; nothing goes through it
 ANSWER_SECONDS = 10
@@ -38,8 +37,7 @@ def connected(address: str | None) -> Iterator[ModuleType]:
         return
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with elsewhere():  # Ray has its workers look for modules in the current folder
-            _connect(ray, address or os.environ.get("RAY_ADDRESS", ""))
+        _connect(ray, address or os.environ.get("RAY_ADDRESS", ""))
     finally:  # `ray.init` takes SIGTERM for itself, which asks a sweep to stop
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)

@@ -116,6 +116,7 @@ def check_resume(capsys, *arguments):
     return left.value.code, said.out, said.err
 
 
+@pytest.mark.reliability
 def test_a_component_that_hides_a_number_is_caught(tmp_path, capsys):
     (tmp_path / "forgetful.py").write_text(FORGETFUL)
     plugin = f"--plugin={tmp_path / 'forgetful.py'}"
@@ -136,6 +137,7 @@ def test_what_ships_resumes_exactly(capsys, setting):
     ), err
 
 
+@pytest.mark.reliability
 def test_a_run_that_diverges_before_the_kill_is_said_to(capsys):
     rate = "train.schedule={name: constant, learning_rate: 1.0e30}"
     code, _, err = check_resume(capsys, rate, "train.clip_norm=null", "train.divergence=stop")

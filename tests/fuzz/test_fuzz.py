@@ -52,7 +52,7 @@ def _edited(content, number, other):
 
 
 EXAMPLES = {
-    "recipe": 60,
+    "recipe": 30,
     "recipe_file": 10,
     "overrides": 60,
     "tokenizers": 80,

@@ -471,7 +471,6 @@ EXECUTOR = {
         retries=2,
         at_once=0,
         address=None,
-        folder=None,
     ),
 }
 
