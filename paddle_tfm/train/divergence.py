@@ -86,27 +86,19 @@ def not_made(
 def _keep(state: TrainingState, step: int, batches: Batches, sentence: str, report: Callable[[str], None]) -> None:
     """Save what `paddle-tfm check RUN` needs: the model before the step, and its batches."""
     run, where = state.run, origin(state.step, step, batches)
-    kept = {"failed_step": step, "sentence": sentence, "origin": where, "batches": facts(batches)}
-    tensors = {**state.parts(), "batches": parts(batches)}
+    beside = [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
+    kept = {"failed_step": step, "sentence": sentence, "origin": where, "batches": beside}
+    arrays = {
+        f"{number}.{name}": paddle.to_tensor(getattr(batch, name))
+        for number, batch in enumerate(batches)
+        for name in ARRAYS
+    }
+    tensors = {**state.parts(), "batches": arrays}
     try:
         checkpoint.save(state.folder(FOLDER), run.model, {**asdict(state.progress), **kept}, tensors, state.identity)
     except UserError as error:
         report(str(error))  # a disk that is full must not hide what happened
     report(f"{sentence}; it begins with {where}. `paddle-tfm check {in_shell(run.folder)}` shows the step")
-
-
-def parts(batches: Batches) -> dict[str, Tensor]:
-    """The arrays of batches, by number and name, for a checkpoint."""
-    return {
-        f"{number}.{name}": paddle.to_tensor(getattr(batch, name))
-        for number, batch in enumerate(batches)
-        for name in ARRAYS
-    }
-
-
-def facts(batches: Batches) -> list[dict[str, int]]:
-    """What batches have beside their arrays."""
-    return [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
 
 
 def read_kept(folder: Path) -> tuple[dict[str, Any], list[Batch[np.ndarray]]]:

@@ -4,13 +4,14 @@ chose (the run's own, and the further ones of `evaluate.tests`); and `results.js
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from paddle_tfm.caveats import said
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.files import write_whole
 from paddle_tfm.model.size import matrix_parameters
@@ -24,7 +25,42 @@ from paddle_tfm.train.run import Run
 from paddle_tfm.train.state import TrainingState
 
 
-def average_last(state: TrainingState, score: Scorer) -> dict[str, Any]:
+def finish(
+    state: TrainingState,
+    score: Scorer,
+    diverged: str | None,
+    save_best: Callable[[], None],
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Score the best checkpoint, predictions written beside the run's results, which are returned. Of a trial of tuning
+    the test split is not looked at: it chooses nothing.
+
+    Args:
+        diverged: a sentence if the loss or its gradient became NaN or infinite.
+        save_best: saves the mean of the last weights, which the model has, where that is the best so far.
+        say: gets what the user should know.
+    """
+    run, progress, averaged = state.run, state.progress, None
+    if run.settings.train.average and progress.best is not None:
+        averaged = _average_last(state, score)
+        outcome = "is the best checkpoint"
+        if averaged["is_best"]:
+            save_best()
+        else:
+            outcome = f"is no better than step {progress.best_step}, which is kept"
+        say(f"the mean of the weights of steps {', '.join(map(str, averaged['steps']))} {outcome}")
+    final = FinalTests(run, score, run.search())
+    if progress.best is not None:
+        checkpoint.load_model(state.existing("best"), run.model)
+        if not run.plan.run.is_trial:
+            final.do()
+    results = _results(state, score, final, averaged, diverged)
+    for sentence in () if run.plan.run.is_trial else said({run.name: [results]}):
+        say(sentence)
+    return results
+
+
+def _average_last(state: TrainingState, score: Scorer) -> dict[str, Any]:
     """Give the model the mean of the weights of the last evaluations, and score it on the validation split: its steps,
     whether it is the best so far (`is_best`), and its metrics."""
     run, progress = state.run, state.progress
@@ -44,20 +80,6 @@ def mean(states: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
         name: np.asarray(sum(state[name].astype("float64") for state in states) / len(states)).astype(array.dtype)
         for name, array in states[0].items()
     }
-
-
-def score_best(
-    state: TrainingState, score: Scorer, averaged: Mapping[str, Any] | None, diverged: str | None
-) -> dict[str, Any]:
-    """Score the best checkpoint, its predictions written beside the run's results, which are returned. Of a trial of
-    tuning the test split is not looked at: it chooses nothing."""
-    run = state.run
-    final = FinalTests(run, score, run.search())
-    if state.progress.best is not None:
-        checkpoint.load_model(state.existing("best"), run.model)
-        if not run.plan.run.is_trial:
-            final.do()
-    return results_of(state, score, final, averaged, diverged)
 
 
 def write_results(folder: Path, results: Mapping[str, Any]) -> None:
@@ -136,7 +158,7 @@ def changed(usual: Sequence[Prediction], other: Sequence[Prediction]) -> int:
     return sum(one.hypothesis != two.hypothesis for one, two in zip(usual, other, strict=True))
 
 
-def results_of(
+def _results(
     state: TrainingState,
     score: Scorer,
     final: FinalTests,
@@ -150,7 +172,6 @@ def results_of(
             scores of further tests; empty if the model was never evaluated.
         averaged: the mean of the last weights: its steps, whether it became the best checkpoint (`is_best`), and its
             scores on the validation split. None: `train.average` is not set.
-        diverged: a sentence if the loss or its gradient became NaN or infinite.
     """
     run, progress, metrics = state.run, state.progress, score.metrics
     size = run.recipe.get("size")

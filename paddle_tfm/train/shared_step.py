@@ -30,13 +30,6 @@ ALIGNMENT = 16  # in float32 numbers: a cache line
 Arrays = list[np.ndarray]
 
 
-class Task(NamedTuple):
-    """The batches of step `number`, of which a worker computes its shards."""
-
-    number: int
-    batches: Sequence[Batch[np.ndarray]]
-
-
 class Answer(NamedTuple):
     """What a worker says of a shard: its losses, and which parameters have a gradient in the shared memory."""
 
@@ -97,7 +90,7 @@ class ShardedStep(DividedStep):
         if self.workers:
             self._publish()
         for worker in self.workers:
-            worker.submit(Task(number, batches))
+            worker.submit((number, batches))
         losses = LossSum()
         for rank in self._ranks(0):
             before = take_gradients(self) if rank else []
@@ -122,11 +115,11 @@ class ShardedStep(DividedStep):
             if parameter.data_ptr() != array.ctypes.data:
                 paddle_compat.move_into(parameter, array)
 
-    def _work(self, memories: dict[int, Arrays], task: Task) -> list[Answer]:
-        """In a worker: write the gradients of its shards into `memories`."""
-        answers = []
+    def _work(self, memories: dict[int, Arrays], task: tuple[int, Sequence[Batch[np.ndarray]]]) -> list[Answer]:
+        """In a worker: write the gradients of its shards of a step's batches into `memories`."""
+        (number, batches), answers = task, []
         for rank, memory in memories.items():
-            losses = backward_shard(self, Shard(task.number, task.batches, rank, self.num_shards))
+            losses = backward_shard(self, Shard(number, batches, rank, self.num_shards))
             answers.append(
                 Answer(losses, [_move_gradient(each, array) for each, array in zip(self.parameters, memory)])
             )

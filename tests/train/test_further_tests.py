@@ -11,7 +11,7 @@ from paddle_tfm.data.batches import collate
 from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import read_predictions
 from paddle_tfm.train.changes import changes
-from paddle_tfm.train.evaluate import Scorer, likelihood, log_probs
+from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.fit import remarks
 
 BEYOND = "evaluate.tests.beyond={task: {test_min_length: 6, test_max_length: 7}}"
@@ -212,12 +212,3 @@ def test_padding_is_columns_that_are_not_valid(make_run):
             assert after.shape == (4, before.shape[1] + 3) and after.dtype == before.dtype
             assert np.array_equal(after[:, :-3], before) and not after[:, -3:].any()
     assert batch.padded(3, target=False).target_out is batch.target_out
-
-
-def test_likelihood_and_log_probs_are_of_the_same_batches(make_run):
-    run = make_run(WIDE)
-    run.model.eval()
-    examples = run.encoded["valid"]
-    for how in ({}, {"max_rows": 1}, {"padding": 7}):
-        sums = likelihood(run.model, examples, **how)
-        assert -sum(log_probs(run.model, examples, **how)) == pytest.approx(sums.negative_log, rel=1e-6)

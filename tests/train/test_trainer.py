@@ -212,34 +212,6 @@ def test_best_is_the_metric_then_the_lower_loss(make_trainer):
     )
 
 
-def test_pointer_head_copies_words_that_it_never_saw(make_trainer, registry, tmp_path):
-    """Names unseen in training come out right, because they are copied."""
-    rng = np.random.default_rng(0)
-
-    def name():
-        return "".join(rng.choice(list("abcdefghijklmnop"), 6))
-
-    lines = {"train": [(f"hello {n} !", f"bye {n}") for n in (name() for _ in range(300))]}
-    lines["test"] = [(f"hello {n} !", f"bye {n}") for n in (name() for _ in range(10))]
-    for split, pairs in lines.items():
-        (tmp_path / f"{split}.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
-    task = (
-        f"task={{name: parallel, train: {tmp_path}/train.tsv, valid: {tmp_path}/test.tsv, test: {tmp_path}/test.tsv}}"
-    )
-    trainer = make_trainer(
-        task,
-        "vocabulary.min_frequency=2",
-        "model.head=pointer",
-        "train.steps=120",
-        "evaluate.every=120",
-        "model.dropout=0.0",
-    )
-    results = trainer.train()
-    assert results["test"]["exact_match"] >= 0.9
-    loaded = load_run(trainer.run.folder, registry)
-    assert loaded.translate(["hello zzzzzz !"]) == ["bye zzzzzz"]
-
-
 @pytest.mark.parametrize("split", ["test", "valid"])
 def test_the_board_names_the_split_that_was_scored(make_trainer, tmp_path, split):
     from visualdl import LogReader
