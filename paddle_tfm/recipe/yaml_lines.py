@@ -97,7 +97,9 @@ class _Lines:
         if any(node is outer for outer in above):
             raise UserError(f"{self.name} line {line}: '{path}' is an alias of what it stands in")
         self.values += 1  # two paths may be written alike, {a.b: …, a: {b: …}}
-        limits.require_values(self.name, self.values)
+        if self.values > limits.VALUES:
+            sentence = f"has more than {limits.VALUES:,} values, an alias counted as what it stands for"
+            raise UserError(f"{self.name}: not a recipe: {sentence}")
         limits.require_path(self.name, line, path, len(above))
         self._require_plain(node, line)
         self.origins[path] = (self.name, line)
@@ -143,7 +145,10 @@ def read_text(path: Path, name: str) -> str:
     """
     try:
         with path.open("rb") as file:
-            limits.require_size(name, os.fstat(file.fileno()).st_size)
+            size = os.fstat(file.fileno()).st_size
+            if size > limits.BYTES:
+                sentence = f"has {size:,} bytes, but a recipe has at most {limits.BYTES:,}; is it a recipe?"
+                raise UserError(f"{name}: {sentence}")
             return file.read().decode("utf-8")
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from error
