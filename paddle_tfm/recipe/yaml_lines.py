@@ -13,7 +13,6 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import limits
 
 Origins = dict[str, tuple[str, int]]  # dotted path → (file, line); "" → the recipe itself, beside its bases
-OPENING, CLOSING, QUOTES = "[{", "]}", "'\""
 COMMAND_LINE = "command line"  # the file of what an override set, whose line is 0
 
 TEXT = "tag:yaml.org,2002:str"
@@ -175,24 +174,13 @@ def value(text: str) -> object:
     return _read(text, f"'{text}'")[0]
 
 
-def split(text: str) -> list[str]:
-    """The parts of `text` between its commas, those within brackets, braces and quotes left alone. A quote opens where
-    a value begins, as in YAML: the one in `don't` is a letter."""
-    parts, depth, quote, begins = [""], 0, "", True
-    for letter in text:
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in QUOTES and begins:
-            quote = letter
-        elif letter in OPENING + CLOSING:
-            depth += 1 if letter in OPENING else -1
-        elif letter == "," and depth <= 0:
-            parts.append("")
-            begins = True
-            continue
-        parts[-1] += letter
-        begins = letter in f"{OPENING},:" or (begins and letter == " ")
-    return [part.strip() for part in parts]
+def values(text: str) -> list[object]:
+    """Those of an override that commas divide, ``layer,{name: rms, eps: 1e-3}``, by YAML's rules of a list."""
+    try:
+        items = _read(f"[{text}]", text)[0] if "," in text else []
+    except UserError:  # of the text as it is, if it is no value either
+        items = []
+    return items if isinstance(items, list) and len(items) > 1 else [value(text)]
 
 
 class _Dumper(yaml.SafeDumper):
