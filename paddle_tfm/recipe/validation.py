@@ -162,7 +162,7 @@ def _section_in(annotation: Any) -> type[Section] | None:
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return annotation
     forms = () if get_origin(annotation) is dict else get_args(annotation)
-    return next((found for form in forms if (found := _section_in(form))), None)
+    return next((section for form in forms if (section := _section_in(form))), None)
 
 
 # what more than a component may stand there
