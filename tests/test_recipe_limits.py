@@ -5,6 +5,7 @@ import time
 import tracemalloc
 
 import pytest
+from recipe_text import load_text
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import limits, yaml_lines
@@ -101,20 +102,22 @@ def test_the_variants_of_a_large_grid_are_checked_in_time_that_grows_with_their_
     assert seconds(400) < 12 * seconds(100)  # four times, were there no noise; it was as the square, sixteen
 
 
-def _written(folder, text):
-    (folder / "many.yaml").write_text(f"base: base.yaml\nname: many\nsummary: s\n{text}\n")
-    return load(str(folder / "many.yaml"))
-
-
-def test_too_many_runs_are_a_sentence(tmp_path):
-    variants = f"variants: {{{', '.join(f'v{i}: {{model.norm: rms}}' for i in range(101))}}}"
-    recipe = _written(tmp_path, f"{variants}\nseeds: {{at_most: 1000, open_ended: true}}")
-    with pytest.raises(UserError, match="would be 101 variants × 1,000 seeds = 101,000 runs, but at most 100,000"):
-        recipe.expand()
-
-
-def test_many_variants_of_many_values_are_a_sentence(tmp_path):
-    variants = f"variants: {{{', '.join(f'v{i}: {{model.norm: rms}}' for i in range(2_000))}}}"
-    recipe = _written(tmp_path, f"{variants}\nrequires: [{', '.join(['x'] * 6_000)}]")
-    with pytest.raises(UserError, match=r"2,000 variants of 6,\d\d\d values each, but at most 10,000,000 are read"):
-        recipe.expand()
+@pytest.mark.parametrize(
+    "variants, more, sentence",
+    [
+        (
+            101,
+            "seeds: {at_most: 1000, open_ended: true}",
+            "would be 101 variants × 1,000 seeds = 101,000 runs, but at most 100,000",
+        ),
+        (
+            2_000,
+            f"requires: [{', '.join(['x'] * 6_000)}]",
+            r"2,000 variants of 6,\d\d\d values each, but at most 10,000,000 are read",
+        ),
+    ],
+)
+def test_too_many_runs_and_variants_of_too_many_values_are_a_sentence(tmp_path, variants, more, sentence):
+    text = f"variants: {{{', '.join(f'v{i}: {{model.norm: rms}}' for i in range(variants))}}}\n{more}"
+    with pytest.raises(UserError, match=sentence):
+        load_text(tmp_path, f"base: base.yaml\nname: many\nsummary: s\n{text}\n").expand()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -49,18 +49,8 @@ class Batch(Generic[Array]):
 
     def map_arrays(self, function: Callable[[Array], Other]) -> Batch[Other]:
         """A copy of this batch with `function` applied to every padded array."""
-        return Batch(
-            function(self.source),
-            function(self.source_valid),
-            function(self.copy_ids),
-            function(self.target_in),
-            function(self.target_out),
-            function(self.target_copy),
-            function(self.target_valid),
-            self.extra,
-            self.index,
-            self.tokens,
-        )
+        arrays = {item.name: function(getattr(self, item.name)) for item in fields(self) if item.type == "Array"}
+        return cast("Batch[Other]", self.replace(**arrays))
 
     def rows(self: Batch[np.ndarray], first: int, last: int) -> Batch[np.ndarray]:
         """The rows from `first` up to `last`, padded as before; of a batch of arrays."""

@@ -87,19 +87,17 @@ def _values(path: str, text: str) -> list[object]:
     Raises:
         UserError: one is empty or there twice, is no YAML, or `path` is no setting of a variant.
     """
-    parts = yaml_lines.split(text)
-    if len(parts) == 1:
-        return [yaml_lines.value(text)]
-    if path.split(".")[0] in OF_NO_VARIANT:
+    items = yaml_lines.values(text)
+    if items == [text] and re.search(r",\s*,|,$", text):
+        raise UserError(f"override '{path}={text}': nothing stands before or behind one of its commas")
+    if len(items) > 1 and path.split(".")[0] in OF_NO_VARIANT:
         raise UserError(
             f"override '{path}={text}': '{path.split('.')[0]}' belongs to the recipe and takes one value; a list is "
             f"written in brackets, {path}=[{text}], and a text with commas in quotes"
         )
-    if "" in parts:
-        raise UserError(f"override '{path}={text}': nothing stands before or behind one of its commas")
-    items = [yaml_lines.value(part) for part in parts]
-    if twice := [part for part, item in zip(parts, items) if items.count(item) > 1]:
-        raise UserError(f"override '{path}={text}': '{twice[0]}' is there twice, and would be compared with itself")
+    if twice := [item for item in items if items.count(item) > 1]:
+        sentence = f"'{yaml_lines.recipe_text(twice[0])}' is there twice, and would be compared with itself"
+        raise UserError(f"override '{path}={text}': {sentence}")
     return items
 
 

@@ -14,12 +14,7 @@ from paddle_tfm.errors import Problem, nearest, unknown
 from paddle_tfm.other_names import name_here
 from paddle_tfm.recipe import limits
 from paddle_tfm.recipe.sections import Section
-from paddle_tfm.recipe.sections.claims import ClaimSettings
-from paddle_tfm.recipe.sections.ladder import EXAMPLE as LADDER
-from paddle_tfm.recipe.sections.ladder import LadderSettings
-from paddle_tfm.recipe.sections.seeds import EXAMPLE, LIST, PLAN, SeedPlan
-from paddle_tfm.recipe.sections.tuning import EXAMPLE as TUNE
-from paddle_tfm.recipe.sections.tuning import TuneSettings
+from paddle_tfm.recipe.sections.seeds import LIST, PLAN
 from paddle_tfm.recipe.settings import ModelSettings, Settings, TrainSettings
 from paddle_tfm.recipe.sites import PER_SITE
 from paddle_tfm.recipe.yaml_lines import COMMAND_LINE, Origins, join
@@ -66,9 +61,15 @@ def validate(data: dict, origins: Origins) -> tuple[Settings | None, list[Proble
         settings = Settings.model_validate(data)
     except ValidationError as error:
         return None, [locate(_problem(item), origins) for item in _one_a_path(error.errors())]
-    deep = [key for key, value in data.items() if limits.levels(value) >= limits.DEPTH]  # by dots, overrides or sites
+    deep = [key for key, value in data.items() if _levels(value) >= limits.DEPTH]  # by dots, overrides or sites
     problems = [locate(Problem(key, f"nested more than {limits.DEPTH} deep"), origins) for key in deep]
     return None if problems else settings, problems
+
+
+def _levels(value: object) -> int:
+    """How many values stand within each other: 1 for a number, 2 for a list of numbers."""
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return 1 + max(map(_levels, inside), default=0)
 
 
 def sound_sections(data: Mapping, settings: Settings | None) -> dict[str, Any]:
@@ -119,10 +120,7 @@ def _problem(error: dict) -> Problem:
     if kind == "extra_forbidden":
         return Problem(path, _unknown_key(error["loc"]))
     if kind == "missing":
-        default = "start with `base: base.yaml`, which holds every default"
-        return Problem(
-            path, f"is missing; {_MISSING.get(error['loc'][0], default) if len(error['loc']) > 1 else default}"
-        )
+        return Problem(path, f"is missing; {_section(error['loc'][:-1]).where_a_key_is_missing}")
     if kind == "value_error":
         sentence, *subpath = error["ctx"]["error"].args
         return Problem("".join([path, *subpath]), str(sentence))
@@ -137,28 +135,14 @@ def _problem(error: dict) -> Problem:
 def _unknown_key(location: Sequence[str | int]) -> str:
     """That it is unknown, and where it stands, or what it is called here where others call it so."""
     *place, key = location
-    section: Any = _OTHERS.get(str(location[0])) or _section(place)
+    section = _section(place)
     slip = nearest(key, list(section.model_fields), cutoff=0.85)  # `size` for `ladder.sizes`
     if place and key in Settings.model_fields and not slip:
         return f"unknown key '{key}'; it stands outside of '{place[0]}'"
-    sections = [name for name in Settings.model_fields if key in getattr(_section([name]), "model_fields", ())]
+    keys_of = {name: getattr(field.annotation, "model_fields", ()) for name, field in Settings.model_fields.items()}
+    sections = [name for name, keys in keys_of.items() if key in keys]
     here = f"'{sections[0]}.{key}'" if sections else name_here(".".join(map(str, place)), key)
     return f"unknown key '{key}'; here that is {here}" if here else unknown("key", key, section.model_fields)
-
-
-# sections with classes of their own, and what is said where a key of theirs is missing
-_OTHERS: dict[str, Any] = {
-    "claims": ClaimSettings,
-    "seeds": SeedPlan,
-    "ladder": LadderSettings,
-    "tune": TuneSettings,
-}
-_MISSING = {
-    "claims": "a claim needs `says`, `source`, `metric` and `variant`",
-    "seeds": f"as in {EXAMPLE}",
-    "ladder": f"as in {LADDER}",
-    "tune": f"as in {TUNE}",
-}
 
 
 def _section(location: Sequence[str | int]) -> Any:
@@ -168,8 +152,17 @@ def _section(location: Sequence[str | int]) -> Any:
         if get_origin(section) is dict:  # part is a name that the user chose
             section = get_args(section)[1]
         else:
-            section = section.model_fields[part].annotation
+            annotation = section.model_fields[part].annotation
+            section = _section_in(annotation) or annotation
     return section
+
+
+def _section_in(annotation: Any) -> type[Section] | None:
+    """The section that an annotation allows beside other forms, `LadderSettings | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return annotation
+    forms = () if get_origin(annotation) is dict else get_args(annotation)
+    return next((section for form in forms if (section := _section_in(form))), None)
 
 
 # what more than a component may stand there

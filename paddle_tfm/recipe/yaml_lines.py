@@ -13,7 +13,6 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import limits
 
 Origins = dict[str, tuple[str, int]]  # dotted path → (file, line); "" → the recipe itself, beside its bases
-OPENING, CLOSING, QUOTES = "[{", "]}", "'\""
 COMMAND_LINE = "command line"  # the file of what an override set, whose line is 0
 
 TEXT = "tag:yaml.org,2002:str"
@@ -97,7 +96,9 @@ class _Lines:
         if any(node is outer for outer in above):
             raise UserError(f"{self.name} line {line}: '{path}' is an alias of what it stands in")
         self.values += 1  # two paths may be written alike, {a.b: …, a: {b: …}}
-        limits.require_values(self.name, self.values)
+        if self.values > limits.VALUES:
+            sentence = f"has more than {limits.VALUES:,} values, an alias counted as what it stands for"
+            raise UserError(f"{self.name}: not a recipe: {sentence}")
         limits.require_path(self.name, line, path, len(above))
         self._require_plain(node, line)
         self.origins[path] = (self.name, line)
@@ -143,7 +144,10 @@ def read_text(path: Path, name: str) -> str:
     """
     try:
         with path.open("rb") as file:
-            limits.require_size(name, os.fstat(file.fileno()).st_size)
+            size = os.fstat(file.fileno()).st_size
+            if size > limits.BYTES:
+                sentence = f"has {size:,} bytes, but a recipe has at most {limits.BYTES:,}; is it a recipe?"
+                raise UserError(f"{name}: {sentence}")
             return file.read().decode("utf-8")
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from error
@@ -170,24 +174,13 @@ def value(text: str) -> object:
     return _read(text, f"'{text}'")[0]
 
 
-def split(text: str) -> list[str]:
-    """The parts of `text` between its commas, those within brackets, braces and quotes left alone. A quote opens where
-    a value begins, as in YAML: the one in `don't` is a letter."""
-    parts, depth, quote, begins = [""], 0, "", True
-    for letter in text:
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in QUOTES and begins:
-            quote = letter
-        elif letter in OPENING + CLOSING:
-            depth += 1 if letter in OPENING else -1
-        elif letter == "," and depth <= 0:
-            parts.append("")
-            begins = True
-            continue
-        parts[-1] += letter
-        begins = letter in f"{OPENING},:" or (begins and letter == " ")
-    return [part.strip() for part in parts]
+def values(text: str) -> list[object]:
+    """Those of an override that commas divide, ``layer,{name: rms, eps: 1e-3}``, by YAML's rules of a list."""
+    try:
+        items = _read(f"[{text}]", text)[0] if "," in text else []
+    except UserError:  # of the text as it is, if it is no value either
+        items = []
+    return items if isinstance(items, list) and len(items) > 1 else [value(text)]
 
 
 class _Dumper(yaml.SafeDumper):

@@ -112,17 +112,6 @@ def test_admin_is_calibrated_from_data(make_model, make_batch):
         np.testing.assert_allclose(omega, value, rtol=1e-4)
 
 
-def test_admin_is_calibrated_by_real_tokens(make_model, make_batch):
-    """Padding at the end of a batch changes no ω."""
-    omegas = []
-    for padding in (0, 10):
-        model = make_model("model.placement=admin")
-        calibrate(model, make_batch(extra_padding=padding))
-        omegas.append([value.numpy() for name, value in model.named_parameters() if "omega" in name])
-    for few, many in zip(*omegas, strict=True):
-        np.testing.assert_allclose(many, few, rtol=1e-5)
-
-
 def test_gradients_by_finite_differences(make_model, make_batch, float64):
     """The whole model in float64: the gradient of the loss along a random direction, for three kinds of it."""
     for overrides in (["model.placement=pre"], ["model.placement=post", "model.position=rotary"], ["model.norm=batch"]):

@@ -43,35 +43,6 @@ def test_every_parameter_has_the_factor_of_its_rate(make_model):
         assert parameter.optimize_attr["learning_rate"] == (0.5 if path.startswith("decoder.") else 1.0)
 
 
-class TFixup(Initializer):
-    """T-Fixup (Huang et al. 2020, proceedings.mlr.press/v119/huang20f): Xavier's, times 0.67 N^(−1/4) in the encoder and
-    (9 N)^(−1/4) in the decoder for the values, outputs and feed-forwards; tables N(0, 1/d) times (9 N)^(−1/4)."""
-
-    SCALED = ("value.weight", "self_attention.output.weight", "cross_attention.output.weight", "inner.weight")
-
-    def draw_at(self, site, rng, shape, role):
-        if role == "embedding":
-            return rng.normal(0, shape[-1] ** -0.5, shape) * (9 * site.decoder_layers) ** -0.25
-        values = rng.uniform(-1, 1, shape) * (6 / (shape[-2] + shape[-1])) ** 0.5
-        if not site.path.endswith((*self.SCALED, "feed_forward.output.weight")):
-            return values
-        decoder = site.path.startswith("decoder.")
-        return values * ((9 * site.decoder_layers) ** -0.25 if decoder else 0.67 * site.encoder_layers**-0.25)
-
-
-def test_t_fixup_can_be_written(make_model):
-    model = make_model(*DEEP, "model.d_model=32", "model.d_ff=64")
-    initialize(model, TFixup(), seed=1)
-    values = {path: parameter.numpy() for path, parameter in model.named_parameters()}
-    bound = (6 / 64) ** 0.5
-    for path, factor in {
-        "encoder.layers.1.self_attention.value.weight": 0.67 * 2**-0.25,
-        "decoder.layers.2.cross_attention.output.weight": 27**-0.25,
-        "decoder.layers.2.cross_attention.query.weight": 1.0,
-    }.items():
-        assert 0.9 < np.abs(values[path]).max() / (bound * factor) <= 1.0
-
-
 def stream_growth(make_model, initializer, layers):
     """How much variance the branches of an encoder add to its stream at the start."""
     model = make_model(

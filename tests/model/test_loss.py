@@ -142,10 +142,3 @@ def test_without_dropout_r_drop_is_the_cross_entropy(make_model, make_batch):
     model, batch = make_model("model.dropout=0.0"), make_batch()
     model.train()
     assert float(model.loss(batch, 0.1, r_drop=5.0)) == pytest.approx(float(model.loss(batch, 0.1)), rel=1e-5)
-
-
-def test_padding_does_not_count_in_r_drop(make_model, make_batch):
-    model = make_model("model.dropout=0.0")
-    model.train()
-    values = [float(model.loss(make_batch(extra_padding=n), r_drop=2.0)) for n in (0, 5)]
-    assert values[0] == pytest.approx(values[1], rel=1e-5)

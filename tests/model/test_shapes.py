@@ -1,8 +1,6 @@
 """Invariants of models of one stack: whatever the variant, a decoder alone decodes with its cache what it computes at
 once and sees no future; an encoder alone labels each source as if nothing else were in the batch."""
 
-import itertools
-
 import numpy as np
 import paddle
 import pytest
@@ -33,9 +31,6 @@ def each_component():
 
 
 COMPONENTS = list(each_component())
-PLACEMENTS = sorted(
-    entry.name for entry in create_registry() if entry.kind == "placement" and not entry.wrong_on_purpose
-)
 FEW = ("multihead", "linear", "batch", "mixture_of_experts", "shaw", "learned", "sub_ln", "tied")
 
 
@@ -215,16 +210,6 @@ def test_padding_changes_no_gradient(make_model, make_batch, labelled, shape, ov
     tolerance = {"rtol": 1e-4, "atol": 1e-5} if single else {"rtol": 1e-7, "atol": 1e-10}
     for name, gradient in gradients[0].items():
         np.testing.assert_allclose(gradients[1][name], gradient, err_msg=name, **tolerance)
-
-
-@by_shape
-@pytest.mark.parametrize("placement, norm", itertools.product(PLACEMENTS, ["layer", "rms"]))
-def test_every_placement_builds_with_its_sites(make_model, make_batch, labelled, shape, placement, norm):
-    model = make_model(*SHAPES[shape], f"model.placement={placement}", f"model.norm={norm}")
-    (stack,) = model.stacks().values()
-    assert all(len(layer.branches()) == 2 for layer in stack.layers)
-    h, _ = model(make_of(shape, make_batch, labelled))
-    assert np.isfinite(h.numpy()).all()
 
 
 def test_parameters_that_shapes_share_start_from_the_same_values(make_model):

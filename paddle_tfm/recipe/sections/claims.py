@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -46,6 +46,8 @@ class ClaimSettings(Section):
             0: the direction alone is claimed.
         at_least, at_most: of a value (shares in percent) or of a ratio.
     """
+
+    where_a_key_is_missing: ClassVar[str] = "a claim needs `says`, `source`, `metric` and `variant`"
 
     says: str = Field(min_length=1)
     source: str

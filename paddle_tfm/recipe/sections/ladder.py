@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import field_validator
 
@@ -32,6 +32,8 @@ class LadderSettings(Section):
         sizes: name → settings, each larger than the one before: what it costs to train is compared before it is trained
             (`model.size`).
     """
+
+    where_a_key_is_missing: ClassVar[str] = f"as in {EXAMPLE}"
 
     sizes: dict[str, dict[str, Any]]
 

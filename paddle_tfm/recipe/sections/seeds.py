@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -27,6 +27,8 @@ class SeedPlan(Section):
         looks: after how many seeds it is decided which variants get more; the last is `at_most`.
         open_ended: look after each seed from the third on.
     """
+
+    where_a_key_is_missing: ClassVar[str] = f"as in {EXAMPLE}"
 
     at_most: int = Field(ge=FEWEST, le=1_000)
     looks: list[int] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -36,6 +36,8 @@ class TuneSettings(Section):
             best trial of one lies at its edge. untuned: also report the runs with the recipe's own values. seed: of all
             trials, and of no run that is reported.
     """
+
+    where_a_key_is_missing: ClassVar[str] = f"as in {EXAMPLE}"
 
     space: dict[str, Any]
     trials: int = Field(ge=2, le=1_000)
