@@ -23,7 +23,8 @@ from paddle_tfm.comparison.report.attention_maps import (
 from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
 from paddle_tfm.comparison.report.outputs import NOTHING, choose, examples
 from paddle_tfm.comparison.report.sections.how import environment
-from paddle_tfm.comparison.runs.curves import AXES, mean_points, read_curves
+from paddle_tfm.comparison.report.sections.training import curve_chart
+from paddle_tfm.comparison.runs.curves import mean_points, read_curves
 from paddle_tfm.comparison.runs.finished import Result
 from paddle_tfm.errors import UserError
 from paddle_tfm.inference.attention_weights import read_by
@@ -180,33 +181,16 @@ def _charts(facts: RunFacts) -> Iterator[LineChart]:
         if points := mean_points([result], [curves], metric, "steps"):
             unit = facts.unit(metric) if metric else ""
             higher = bool(metric and facts.results.get("directions", {}).get(metric))
-            what = f"validation {units.metric_name(metric)}" if metric else "loss of training"
-            log = not unit and not higher
-            yield LineChart.of_metric([Series(0, "it", points)], (AXES["steps"], what), unit, higher, log=log)
+            yield curve_chart([Series(0, "it", points)], metric, "steps", unit, higher)
 
 
 def _what(facts: RunFacts) -> str:
-    summary = str(facts.recipe.get("summary") or "")
-    task = escape(recipe_words.component(facts.recipe.get("task", ""))) + (
-        f"<br>“{escape(summary)}”" if summary else ""
-    )
+    summaries = filter(None, [str(facts.recipe.get("summary") or "")])
     parameters = facts.results.get("parameters") or facts.about.get("parameters")
-    return definitions(
-        [
-            ("task", task),
-            ("data", escape(recipe_words.data(facts.about))),
-            (
-                "for example",
-                recipe_words.pairs([(source, target) for source, target in facts.about.get("samples", [])]),
-            ),
-            ("tokenizer", escape(recipe_words.component(facts.recipe.get("tokenizer", "")))),
-            ("model", escape(recipe_words.model(facts.section("model")))),
-            ("size", f"{parameters:,} parameters" if parameters else ""),
-            ("training", escape(recipe_words.training(facts.section("train")))),
-            ("output by", escape(recipe_words.component(facts.recipe.get("search", "")))),
-            ("folder", f"<code>{escape(str(facts.folder))}</code>"),
-        ]
-    )
+    samples = [(source, target) for source, target in facts.about.get("samples", [])]
+    size = f"{parameters:,} parameters" if parameters else ""
+    known = recipe_words.described(facts.recipe, summaries, facts.about, samples, size)
+    return definitions([*known, ("folder", f"<code>{escape(str(facts.folder))}</code>")])
 
 
 def _speed(facts: RunFacts, run: Run | None, sources: list[str]) -> str:

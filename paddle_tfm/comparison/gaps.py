@@ -6,18 +6,15 @@ far as it goes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from paddle_tfm.errors import UserError
+from paddle_tfm.comparison.runs.finished import Result
 from paddle_tfm.model.size import training_flops
 from paddle_tfm.train import changes
-from paddle_tfm.train.about import read_about
 from paddle_tfm.train.changes import BUILD, DIVISION, PLUGINS, Gap
-from paddle_tfm.train.forms import read_results, read_stored_identity
 
 MACHINE = "machine"
 SHORTEST = 1.0  # seconds of a search; a shorter one says nothing of how long a token takes
@@ -88,33 +85,31 @@ class Confound(NamedTuple):
     sentence: str
 
 
-def side_of(name: str, folders: Sequence[Path], recipe: Mapping[str, Any]) -> Side:
+def side_of(name: str, runs: Sequence[Result], recipe: Mapping[str, Any]) -> Side:
     """The side that the runs of one variant are; all but the costs is that of the first, whose `recipe` it is."""
-    first = folders[0]
-    identity, abouts = _known(read_stored_identity, first), [read_about(folder) for folder in folders]
-    training: Mapping[str, Any] = next(iter(abouts[0].get("trainings", [])[-1:]), {})
+    identity = runs[0].identity
+    training: Mapping[str, Any] = next(iter(runs[0].about.get("trainings", [])[-1:]), {})
     files = {f"{plugin} (file)": file for plugin, file in _mapping(identity, "plugin_files").items()}
     machine = {key: training[key] for key in OF_A_MACHINE if key in training}
     facts = changes.facts(identity) | {MACHINE: {**machine, **_mapping(training, "versions")}}
     facts[PLUGINS] |= files
-    return Side(name, recipe, facts, _costs(folders, abouts))
+    return Side(name, recipe, facts, _costs(runs))
 
 
-def _costs(folders: Sequence[Path], abouts: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+def _costs(runs: Sequence[Result]) -> dict[str, dict[str, float]]:
     values: dict[str, dict[str, float]] = {}
     tokens, searched = 0, 0.0  # of all runs: short outputs of one seed weigh as little as they are
-    of_runs = [(folder, about, _known(read_results, folder)) for folder, about in zip(folders, abouts)]
-    whole = [item for item in of_runs if not item[2].get("diverged")]  # one that ended early cost less
-    for folder, about, results in whole or of_runs:
-        trainings = about.get("trainings", [])
-        known = {**about, **(trainings[-1] if trainings else {}), **results}
+    whole = [run for run in runs if not run.results.get("diverged")]  # one that ended early cost less
+    for run in whole or runs:
+        results, trainings = run.results, run.about.get("trainings", [])
+        known = {**run.about, **(trainings[-1] if trainings else {}), **results}
         if matrices := results.get("matrix_parameters"):
             known["flops_per_token"] = training_flops(matrices, 1)
         decoding = _mapping(results, "decoding")
         tokens, searched = tokens + decoding.get("tokens", 0), searched + decoding.get("seconds", 0.0)
         for cost in COSTS:
             if isinstance(known.get(cost), (int, float)):
-                values.setdefault(cost, {})[folder.name] = known[cost]
+                values.setdefault(cost, {})[run.folder.name] = known[cost]
     if tokens and searched >= SHORTEST:
         values["decoding_seconds"] = {ALL: searched / tokens}
     return values
@@ -188,13 +183,6 @@ def _meaning(cost: str, percent: float, base: str, *, as_long: bool) -> str:
     if cost == "cache_bytes":
         return f"{size} bytes of key/value cache for each token that is written"
     return f"{size} memory of tensors at its peak"
-
-
-def _known(read: Callable[[Path], dict[str, Any]], folder: Path) -> dict[str, Any]:
-    try:
-        return read(folder)
-    except UserError:
-        return {}
 
 
 def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:

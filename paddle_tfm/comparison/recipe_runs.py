@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import Comparison, compare
-from paddle_tfm.comparison.verdict import look
+from paddle_tfm.comparison.verdict import verdict_text
+from paddle_tfm.units import listed, plural
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols import Cell
@@ -30,9 +31,21 @@ def undecided(
 
     def at_look(cells: Sequence[Cell]) -> set[str]:
         comparison = compare_recipe(recipe, [cell.folder for cell in cells], folder)
-        report(look(comparison))
+        report(_look(comparison))
         rows = [row for row in comparison.rows if row.variant != comparison.baseline]
         names = {row.variant for row in rows if row.difference is None or not row.difference.is_settled}
         return names | {str(comparison.baseline)} if names else set()
 
     return at_look
+
+
+def _look(comparison: Comparison) -> str:
+    """What a look before the end says: `After 3 seeds: “b” is worse; “c” and “d” need more.`"""
+    others = [(row.variant, row.difference) for row in comparison.rows if row.variant != comparison.baseline]
+    settled = [f"“{name}” is {verdict_text(comparison, item)}" for name, item in others if item and item.is_settled]
+    open_names = [f"“{name}”" for name, item in others if item is None or not item.is_settled]
+    seeds = plural(max(len(row.seeds) for row in comparison.rows), "seed")
+    if not open_names:
+        return f"After {seeds} all is settled: {', '.join(settled)}."
+    go_on = f"{listed(open_names)} need{'s' if len(open_names) == 1 else ''} more"
+    return f"After {seeds}: {'; '.join(filter(None, [', '.join(settled), go_on]))}."

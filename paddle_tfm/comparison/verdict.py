@@ -196,18 +196,6 @@ def _resolution(difference: Verdict, unit: str) -> float | None:
     return nearest if hidden else half
 
 
-def look(comparison: Comparison) -> str:
-    """What a look before the end says: `After 3 seeds: “b” is worse; “c” and “d” need more.`"""
-    others = [(row.variant, row.difference) for row in comparison.rows if row.variant != comparison.baseline]
-    settled = [f"“{name}” is {verdict_text(comparison, item)}" for name, item in others if item and item.is_settled]
-    open_names = [f"“{name}”" for name, item in others if item is None or not item.is_settled]
-    seeds = plural(max(len(row.seeds) for row in comparison.rows), "seed")
-    if not open_names:
-        return f"After {seeds} all is settled: {', '.join(settled)}."
-    go_on = f"{listed(open_names)} need{'s' if len(open_names) == 1 else ''} more"
-    return f"After {seeds}: {'; '.join(filter(None, [', '.join(settled), go_on]))}."
-
-
 def verdict_text(comparison: Comparison, difference: Verdict) -> str:
     """The verdict as a table has it: `better`, `within ±0.5 points`."""
     return f"within ±{smallest(comparison)}" if difference.verdict == "equivalent" else difference.verdict

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from paddle_tfm.comparison.gaps import ALL, LAST_BITS, MACHINE, OF_A_MACHINE, Side, confounds, gaps, last_bits, side_of
+from paddle_tfm.comparison.runs.finished import Result
 from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.recipe.differences import ABSENT, with_defaults
 from paddle_tfm.recipe.loading import load
@@ -28,7 +29,10 @@ def run(folder, recipe="task: reverse\n", seconds=10.0, version="1.0", **more):
 
 def made(name, folders):
     """The side that runs of these folders are."""
-    return side_of(name, folders, recipe_of(folders[0]))
+    files = [folder / "results.json" for folder in folders]
+    results = [json.loads(file.read_text("utf-8")) if file.exists() else {} for file in files]
+    runs = [Result(folder, name, 1, of_run) for folder, of_run in zip(folders, results)]
+    return side_of(name, runs, recipe_of(folders[0]))
 
 
 def test_each_thing_that_is_changed_is_found_alone(tmp_path):

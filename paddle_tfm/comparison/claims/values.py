@@ -17,10 +17,7 @@ from paddle_tfm.comparison.runs.comparable import hashes_of_texts, in_more_than_
 from paddle_tfm.comparison.runs.finished import Result, grouped
 from paddle_tfm.comparison.runs.trained_from import unlike_in_sweep
 from paddle_tfm.comparison.table import Comparison
-from paddle_tfm.errors import UserError
 from paddle_tfm.recipe.sections.claims import GRADIENT_NORM, ClaimSettings
-from paddle_tfm.train.about import read_about
-from paddle_tfm.train.forms import read_stored_identity
 from paddle_tfm.train.logs import read_rows
 
 
@@ -109,8 +106,8 @@ def record(comparison: Comparison, claims: Claims) -> dict[str, Any]:
     """The judged claims; the runs' number, seeds and seconds; hashes of their recipes, plugins and texts; versions; and
     the machines that trained them."""
     runs = [*comparison.runs, *comparison.smaller]
-    identities = [_identity(run) for run in runs]
-    trainings = [each for run in runs for each in read_about(run.folder).get("trainings", [])]
+    identities = [run.identity for run in runs]
+    trainings = [each for run in runs for each in run.about.get("trainings", [])]
     machines = [{key: each.get(key) for key in ("processor", "cores", "threads", "system")} for each in trainings]
     return {
         "recipe": comparison.name,
@@ -126,13 +123,6 @@ def record(comparison: Comparison, claims: Claims) -> dict[str, Any]:
         "blas": _distinct([each.get("blas") for each in identities]),
         "machines": _distinct(machines),
     }
-
-
-def _identity(run: Result) -> Mapping[str, Any]:
-    try:
-        return read_stored_identity(run.folder)
-    except UserError:
-        return {}
 
 
 def _hash(parts: list) -> str:

@@ -166,7 +166,7 @@ def caption(facts: Facts, table: Table) -> str:
 
 def _papers(facts: Facts) -> dict[str, list[str]]:
     """arXiv number → the components, "norm rms", that name it."""
-    used = dict.fromkeys(name for identity in facts.identities() for name in identity.get("components") or {})
+    used = dict.fromkeys(name for run in facts.comparison.runs for name in run.identity.get("components") or {})
     numbers: dict[str, list[str]] = {}
     for component in sorted(used):
         kind, _, name = component.partition(" ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from paddle_tfm.recipe.differences import ABSENT
@@ -80,3 +80,26 @@ def training(settings: Mapping) -> str:
         if settings.get(name):
             parts.append(f"{name.replace('_', ' ')} {component(settings[name])}")
     return " · ".join(parts)
+
+
+def described(
+    recipe: Mapping,
+    summaries: Iterable[str],
+    about: Mapping,
+    samples: Sequence[tuple[str, str]],
+    size: str,
+    trained: str = "training",
+) -> list[tuple[str, str]]:
+    """What was trained, each fact with its name, as HTML: `summaries` are what recipes say of themselves, `samples`
+    examples of the task; `trained` is what the budget is called."""
+    said = [component(recipe.get("task", "")), *(f"“{summary}”" for summary in summaries)]
+    return [
+        ("task", "<br>".join(escape(text) for text in said if text)),
+        ("data", escape(data(about))),
+        ("for example", pairs(samples)),
+        ("tokenizer", escape(component(recipe.get("tokenizer", "")))),
+        ("model", escape(model(recipe.get("model") or {}))),
+        ("size", escape(size)),
+        (trained, escape(training(recipe.get("train") or {}))),
+        ("output by", escape(component(recipe.get("search", "")))),
+    ]

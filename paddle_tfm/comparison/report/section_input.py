@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,8 +24,7 @@ from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.recipe.differences import with_defaults
 from paddle_tfm.registry import Registry
-from paddle_tfm.train.about import NUM_SAMPLES, read_about
-from paddle_tfm.train.forms import read_stored_identity
+from paddle_tfm.train.about import NUM_SAMPLES
 from paddle_tfm.train.sweep_files import read_command
 from paddle_tfm.units import in_shell, listed
 
@@ -80,11 +78,10 @@ class Facts:
         self._made: dict[Callable[[Facts], Any], Any] = {}
         self.groups = grouped(comparison.runs)
         self.recipes = {variant: recipe_of(runs[0].folder) for variant, runs in self.groups.items()}
-        self.abouts = [read_about(run.folder) for run in comparison.runs]
+        self.abouts = [run.about for run in comparison.runs]
         self.baseline = comparison.baseline or next(iter(self.groups))
         self.recipe = self.recipes[self.baseline]
-        first = self.groups[self.baseline][0]
-        self.about = read_about(first.folder)
+        self.about = self.groups[self.baseline][0].about
         baseline_first = sorted(self.groups, key=lambda variant: variant != self.baseline)
         self.numbers = {variant: comparison.numbers[variant] for variant in baseline_first}
 
@@ -150,14 +147,6 @@ class Facts:
             if metric and metric.needs_search and not metric.needs_pieces:
                 metrics[name] = metric
         return metrics
-
-    def identities(self) -> list[dict[str, Any]]:
-        """From what each run was trained; empty where that cannot be read."""
-        identities = []
-        for run in self.comparison.runs:
-            with suppress(UserError, OSError):
-                identities.append(read_stored_identity(run.folder))
-        return identities
 
     def section(self, name: str) -> dict[str, Any]:
         """A section of the baseline's recipe; empty where there is none."""
@@ -238,7 +227,7 @@ class Facts:
 
 def _sides(facts: Facts) -> list[Side]:
     recipes = {name: with_defaults(facts.recipes[name], facts.registry) for name in facts.numbers}
-    return [side_of(name, [run.folder for run in facts.groups[name]], recipe) for name, recipe in recipes.items()]
+    return [side_of(name, facts.groups[name], recipe) for name, recipe in recipes.items()]
 
 
 def _command(run: Result, command: Sequence[str]) -> str:

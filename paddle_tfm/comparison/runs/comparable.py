@@ -28,20 +28,15 @@ def obstacles(groups: Mapping[str, Sequence[Result]], baseline: str, metric: str
     base, apart = groups[baseline], {}
     of_base = in_more_than_seeds(baseline, base)  # once: it reads what the trials were of
     if len(groups) == 1:
-        same = (baseline, base, baseline, base, metric)
-        alone = _texts(*same) or _metric(*same) or of_base
+        same = baseline, base, baseline, base
+        alone = _texts(*same, metric) or _metric(*same, metric) or of_base
         return {baseline: alone} if alone else {}
     for variant, runs in groups.items():
         if variant == baseline:
             continue
-        obstacle = (
-            _texts(variant, runs, baseline, base, metric)
-            or _metric(variant, runs, baseline, base, metric)
-            or _pieces(variant, runs, baseline, base, metric)
-            or of_base
-            or in_more_than_seeds(variant, runs)
-            or _in_more_than_set(variant, runs, baseline, base)
-        )
+        both = variant, runs, baseline, base
+        obstacle = _texts(*both, metric) or _metric(*both, metric) or _pieces(*both, metric)
+        obstacle = obstacle or of_base or in_more_than_seeds(variant, runs) or _in_more_than_set(*both)
         if obstacle is not None:
             apart[variant] = obstacle
     return apart

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from paddle_tfm import units
 from paddle_tfm.comparison.runs.trained_from import Origin, origin_of
@@ -15,7 +16,8 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import folders_with
 from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.train import manifest
-from paddle_tfm.train.forms import RESULTS, read_results
+from paddle_tfm.train.about import read_about
+from paddle_tfm.train.forms import RESULTS, read_results, read_stored_identity
 from paddle_tfm.train.sweep_files import read_looks, variant_numbers
 
 REQUIRED_KEYS = (
@@ -39,6 +41,19 @@ class Result:
     def origin(self) -> Origin:
         """What it was trained from."""
         return origin_of(self.folder)
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What determines its numbers; empty where that cannot be read."""
+        try:
+            return read_stored_identity(self.folder)
+        except (UserError, OSError):
+            return {}
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """Its texts, and where and when it was trained; empty where that cannot be read."""
+        return read_about(self.folder)
 
     @property
     def tests(self) -> dict[str, dict]:

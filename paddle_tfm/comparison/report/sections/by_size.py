@@ -25,7 +25,7 @@ from paddle_tfm.tabular import Column, Table, column
 
 LINE_POINTS = 33  # of a line with its band, which is curved
 APART = 0.02  # between the variants of one size, of the axis: intervals that do not hide each other
-LINE = ("degrees_of_freedom", "slope", "low", "high", "crossing", "place", "misfit")  # what is told of one
+LINE = ("degrees_of_freedom", "slope", "low", "high", "crossing", "place", "misfit")  # of each, in JSON
 
 
 class Ladders(ChartedSection):
@@ -98,18 +98,18 @@ def _sizes(comparison: Comparison, here: Ladder) -> Table:
             "tokens": rung.tokens,
             "flops": rung.compute,
             "variant": trend.variant,
-            "found": dict(_verdicts(here, trend)).get(place),
+            "verdict": dict(_verdicts(here, trend)).get(place),
         }
         for place, rung in enumerate(here.rungs)
         for trend in here.trends
     ]
 
     def verdict(row: Mapping[str, Any]) -> str:
-        difference = found(row)
+        difference = verdict_of(row)
         return "no pair" if difference is None else verdict_text(comparison, difference)
 
-    def found(row: Mapping[str, Any]) -> Verdict | None:
-        return row["found"]
+    def verdict_of(row: Mapping[str, Any]) -> Verdict | None:
+        return row["verdict"]
 
     columns: list[Column] = [
         column("size"),
@@ -117,8 +117,8 @@ def _sizes(comparison: Comparison, here: Ladder) -> Table:
         column("tokens", "tokens a run", "{:,.0f}".format, right=True),
         column("flops", "operations a run", words.operations, right=True),
         column("variant"),
-        column("pairs", right=True, of=lambda row: getattr(found(row), "looked_at", 0)),
-        *difference_and_interval(comparison, rows, found, none="–", numbers=("low", "high")),
+        column("pairs", right=True, of=lambda row: getattr(verdict_of(row), "looked_at", 0)),
+        *difference_and_interval(comparison, rows, verdict_of, none="–", numbers=("low", "high")),
         column("verdict", of=verdict),
     ]
     return Table(columns, rows, f"Differences to {here.baseline} at each size; the first columns are the baseline's")

@@ -28,7 +28,7 @@ class Compared(Section):
 
     def text(self, facts: Facts) -> list[str]:
         """What the recipe says that it compares: a table is not read without it."""
-        return _summaries(facts)
+        return [f"“{summary}”" for summary in _summaries(facts)]
 
     def html(self, facts: Facts) -> str:
         """The facts, each with its name."""
@@ -40,26 +40,25 @@ def _facts(facts: Facts) -> list[tuple[str, str]]:
     signature = comparison.signature(comparison.metric)
     better = "higher" if comparison.higher_is_better else "lower"
     decided = f"{units.metric_name(comparison.metric)} on the {comparison.split} split, {better} is better"
-    training, differs = facts.training()
-    task = escape(recipe_words.component(facts.recipe.get("task", "")))
     sizes = [row.parameters for row in comparison.rows]
     size = f"{min(sizes):,}" if len(set(sizes)) == 1 else f"{min(sizes):,} to {max(sizes):,}"
+    known = recipe_words.described(
+        facts.recipe,
+        _summaries(facts),
+        facts.about,
+        facts.samples(),
+        f"{size} parameters",
+        f"training of {facts.baseline}" if facts.training()[1] else "training",
+    )
     return [
-        ("task", "<br>".join([task, *map(escape, _summaries(facts))]) if task else ""),
-        ("data", escape(recipe_words.data(facts.about))),
-        ("for example", recipe_words.pairs(facts.samples())),
-        ("model", escape(recipe_words.model(facts.section("model")))),
-        ("size", f"{size} parameters"),
-        (f"training of {facts.baseline}" if differs else "training", escape(training)),
+        *known,
         ("seeds", escape(facts.seeds())),
-        ("output by", escape(recipe_words.component(facts.recipe.get("search", "")))),
         ("decided by", f"{escape(decided)}{f' <code>{escape(signature)}</code>' if signature else ''}"),
     ]
 
 
 def _summaries(facts: Facts) -> list[str]:
-    summaries = {str(recipe.get("summary", "")) for recipe in facts.recipes.values()} - {""}
-    return [f"“{summary}”" for summary in sorted(summaries)]
+    return sorted({str(recipe.get("summary", "")) for recipe in facts.recipes.values()} - {""})
 
 
 class Budgets(ChartedSection):

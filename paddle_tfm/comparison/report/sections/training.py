@@ -9,7 +9,7 @@ from statistics import fmean
 
 from paddle_tfm import units
 from paddle_tfm.comparison.report.charted import ChartedSection
-from paddle_tfm.comparison.report.figures.line_chart import LineChart
+from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.runs.curves import AXES, RunCurves, mean_points
 from paddle_tfm.comparison.runs.finished import Result
@@ -34,6 +34,11 @@ def learning_curve(facts: Facts, metric: str | None, axis: str) -> LineChart | N
     if not series:
         return None
     unit, higher = facts.comparison.unit(metric or ""), bool(metric and facts.comparison.higher_is_better)
+    return curve_chart(series, metric, axis, unit, higher)
+
+
+def curve_chart(series: Sequence[Series], metric: str | None, axis: str, unit: str, higher: bool) -> LineChart:
+    """Lines of a metric of the validation split, or of the loss of training."""
     what = f"validation {units.metric_name(metric)}" if metric else "loss of training"
     return LineChart.of_metric(series, (AXES[axis], what), unit, higher, log=not unit and not higher)
 

@@ -198,8 +198,8 @@ def _row(comparison: Comparison, variant: str) -> Row | None:
 
 def _verdicts(comparison: Comparison, own: Comparison) -> Table[Row]:
     def mean(of: Comparison, row: Row) -> str:
-        found = _row(of, row.variant)
-        return "–" if found is None else around(of, of.metric, found)
+        same = _row(of, row.variant)
+        return "–" if same is None else around(of, of.metric, same)
 
     def said(of: Comparison, row: Row) -> str:
         difference = getattr(_row(of, row.variant), "difference", None)
