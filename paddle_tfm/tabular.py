@@ -83,8 +83,8 @@ def column(
     value = of or (lambda row: row[key])
 
     def shown(row: Any) -> str:
-        found = value(row)
-        return none if found is None else text(found)
+        cell = value(row)
+        return none if cell is None else text(found)
 
     return Column(
         key if heading is None else heading,
