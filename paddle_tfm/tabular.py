@@ -84,7 +84,7 @@ def column(
 
     def shown(row: Any) -> str:
         cell = value(row)
-        return none if cell is None else text(found)
+        return none if cell is None else text(cell)
 
     return Column(
         key if heading is None else heading,
