@@ -8,6 +8,7 @@ class of one, such as its options, imports it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -28,6 +29,8 @@ from paddle_tfm.registry import Registry
 if TYPE_CHECKING:
     from paddle_tfm.options import Option
 
+# A shell inserts a word as it is, and would execute what is in another: a recipe may come from anyone.
+PLAIN = re.compile(r"[\w ./@+%=,:{}\[\]-]*")
 DESCRIPTIVE = ("variants", "grid", "name", "summary", "duration", "base", "fast", "claims")  # no settings of a run
 BREAKS = "=:"  # of bash's COMP_WORDBREAKS, those that an override has
 # Behind these the word continues: no space.
@@ -50,7 +53,16 @@ ZSH_ADD = """    if [ -n "$continued" ]; then
     if [ -n "$completions" ]; then"""
 
 
-class Bash(BashComplete):
+class Plain(ShellComplete):
+    """Offers what a shell can insert as it is."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """What may stand in the place of the word that is being typed."""
+        items = super().get_completions(args, incomplete)
+        return [item for item in items if PLAIN.fullmatch(str(item.value).removeprefix(incomplete))]
+
+
+class Bash(Plain, BashComplete):
     """Bash, whose pieces of a word are put together again."""
 
     source_template = BashComplete.source_template.replace("    return 0\n", NO_SPACE).replace(
@@ -81,7 +93,7 @@ class Bash(BashComplete):
         return f"{item.type},{str(item.value).removeprefix(self.pieces)}"
 
 
-class Zsh(ZshComplete):
+class Zsh(Plain, ZshComplete):
     """Zsh, without a space behind what continues."""
 
     source_template = (
@@ -91,7 +103,7 @@ class Zsh(ZshComplete):
     )
 
 
-class Fish(FishComplete):
+class Fish(Plain, FishComplete):
     """Fish, with commas within completions."""
 
     source_template = FishComplete.source_template.replace('string split ","', 'string split -m 1 ","')

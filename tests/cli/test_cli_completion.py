@@ -206,3 +206,16 @@ def test_a_word_that_continues_has_no_space_behind_it(shell, tmp_path):
         process.kill()
         process.wait()
         os.close(ours)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_what_a_shell_would_execute_is_not_offered(shell, tmp_path):
+    recipe = tmp_path / "evil.yaml"
+    recipe.write_text(
+        'name: evil\nmodel: {d_model;touch PWNED;#: 3, norm: rms, "a\\nplain,zz": 1}\n'
+        'train: {"steps$(touch PWNED)": 5, "steps`id`": 5, steps: "5 | id", max_tokens: $HOME, loss: "\\e[2J"}\n'
+    )
+    assert complete("run", str(recipe), "model.", shell=shell) == ["model.norm="]
+    assert complete("run", str(recipe), "train.st", shell=shell) == ["train.steps="]
+    for name in ("steps", "max_tokens", "loss"):
+        assert complete("run", str(recipe), f"train.{name}=", shell=shell) == []

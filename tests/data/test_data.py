@@ -28,7 +28,7 @@ def planned(*overrides):
     ("head", "program"),
     [
         (bz2.compress(b"1 2"), "bzip2"),
-        (gzip.compress(b"1 2"), "gzip"),
+        (gzip.compress(b"1 2", mtime=0), "gzip"),
         (lzma.compress(b"1 2"), "xz"),
         (b"PK\3\4", "zip"),
         (bytes.fromhex("28b52ffd04582100003120320a"), "zstd"),  # RFC 8878
