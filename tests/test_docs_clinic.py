@@ -154,6 +154,7 @@ class runs(Right):
 """
 
 
+@pytest.mark.pages
 def test_each_error_is_found_by_its_check_and_the_right_layer_passes(tmp_path, monkeypatch, capsys):
     """An attention with the mistake of each row of the table of errors, a class called as its check."""
     monkeypatch.chdir(tmp_path)

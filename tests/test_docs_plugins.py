@@ -202,11 +202,11 @@ def test_every_option_named_in_a_sentence_is_one(page):
     assert options - named <= {"--device"}  # all of `paddle-tfm plugin` is described
 
 
-@pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("name", NAMED)
-def test_a_recipe_takes_the_class_under_its_name(page, name, tmp_path, monkeypatch, capsys):
+def test_a_recipe_takes_the_class_under_its_name(name, tmp_path, monkeypatch, capsys):
+    """The translation has the same code (tests/test_translations.py)."""
     monkeypatch.chdir(tmp_path)
-    Path(name).write_text(_files(page)[name], "utf-8")
+    Path(name).write_text(_files(PAGE)[name], "utf-8")
     status, out = _tell(capsys, "check", "reverse", f"model.{NAMED[name]}", "--plugin", name)
     assert status == 0 and "reverse.yaml is sound" in out
 

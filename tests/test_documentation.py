@@ -123,6 +123,7 @@ def test_every_command_of_the_readme_is_one(readme):
             assert word in shipped() or word.endswith(".yaml"), word
 
 
+@pytest.mark.pages
 def test_a_norm_in_ten_lines(tmp_path):
     """CONTRIBUTING.md, followed to the letter in a copy of the sources."""
     code, line = blocks("CONTRIBUTING.md", "python")

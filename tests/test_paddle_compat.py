@@ -408,6 +408,7 @@ def private_names() -> set[str]:
 
 PRIVATE = private_names()
 ROOMS = ("paddle.base", "paddle.framework", "paddle._C_ops", "paddle.pir_utils")
+ROOM_ENDS = {room.removeprefix("paddle") for room in ROOMS}
 
 
 def uses_of_private_paddle(source: str) -> list[str]:
@@ -423,9 +424,9 @@ def uses_of_private_paddle(source: str) -> list[str]:
     uses = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            name = ast.unparse(node)
-            if (node.attr in PRIVATE and node.attr not in own) or name in ROOMS:
-                uses.append(f"{node.lineno}: {name}")
+            is_room = f".{node.attr}" in ROOM_ENDS and ast.unparse(node) in ROOMS
+            if (node.attr in PRIVATE and node.attr not in own) or is_room:
+                uses.append(f"{node.lineno}: {ast.unparse(node)}")
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "paddle":
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             uses += [f"{node.lineno}: {name}" for name in names if name.startswith(ROOMS) or "._" in name]

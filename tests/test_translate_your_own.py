@@ -78,6 +78,7 @@ def follow(line, capsys):
     return out
 
 
+@pytest.mark.pages
 def test_the_page_leads_from_two_files_to_a_translated_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     printed = {}
