@@ -43,7 +43,7 @@ class Question:
     def recorded(cls, folder: Path, report: Callable[[str], None] = lambda text: None) -> Question:
         """What the sweep in `folder` asks, by its `command.json`; as of listed seeds where that does not say it, or is
         damaged, of which `report` gets a sentence."""
-        question = read_command(folder).question
+        question = read_command(folder).question or {}
         try:
             asked = Asked.model_validate(question)
         except ValidationError:

@@ -88,6 +88,11 @@ def test_a_question_that_no_recipe_can_ask_is_none(question, tmp_path, capsys):
     assert f"{file}: damaged: no recipe can ask this `question`: {{" in said
 
 
+def test_runs_without_their_sweep_are_compared_without_a_word(tmp_path):
+    said = []
+    assert Question.recorded(tmp_path, said.append) == Question() and said == []
+
+
 @pytest.mark.parametrize("baseline", ["plain", None])
 def test_without_a_recorded_baseline_it_is_the_first_variant_of_the_recipe(tmp_path, baseline):
     for size, matrices in (("s", 10), ("l", 90)):
