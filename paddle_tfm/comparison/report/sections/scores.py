@@ -59,7 +59,7 @@ def overview(facts: Facts) -> Figure:
     with plotting.drawing([plot.title, plot.note, *labels], (WIDTH, max(3.9, height))) as figure:
         left, right = figure.subfigures(1, 2, squeeze=False)[0]
         plotting.heading(left, f"During training{(chart and f': {chart.y_title}') or ''}", WIDTH / 2)
-        plotting.heading(right, f"At the end: {plot.title}\n{plot.note}", WIDTH / 2)
+        plotting.heading(right, f"At the end: {plot.title}; {plot.note}", WIDTH / 2)
         axes = left.subplots()
         if chart:
             chart.draw(axes)
