@@ -243,9 +243,9 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
         _predictions(printer, "wrong", wrong)
     else:
         printer.print("no predictions are recorded: there is no test split, no metric needs them, or no run finished")
-    # A terminal breaks a long path by itself, and can copy it whole.
     if comparison.claims:
         _claims(printer, comparison.claims)
+    # A terminal breaks a long path by itself, and can copy it whole.
     for what, key in (("figure", "figure"), ("report", "page")):
         if key in paths:
             printer.print(Text(f"{what}  {paths[key]}"), soft_wrap=True)
