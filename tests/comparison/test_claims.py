@@ -10,7 +10,7 @@ from test_comparison import finish, series, table, trained
 
 from paddle_tfm import create_registry
 from paddle_tfm.comparison.claims.judge import allowed, judge
-from paddle_tfm.comparison.claims.values import gradient_norm, judge_all, recorded
+from paddle_tfm.comparison.claims.values import gradient_norm, judge_all, recorded_claims
 from paddle_tfm.comparison.claims.words import claimed, measured, subject
 from paddle_tfm.comparison.report.report import Report
 from paddle_tfm.comparison.runs.finished import collect
@@ -154,14 +154,18 @@ def test_claims_are_paired_by_seed_stand_in_the_report_and_are_judged_again(tmp_
     assert comparison.claims.judgements[0].verdict == "reproduced"  # every pair differs by 70 points
     html = page(comparison)
     assert 'id="claims"' in html and "a-&lt;is&gt;-better" in html and "https://arxiv.org/abs/2002.04745" in html
-    data = json.loads(json.dumps(comparison.data()))
-    assert data["claims"][0]["verdict"] == "reproduced"
-    assert recorded(comparison, data).judgements == comparison.claims.judgements
+    file = tmp_path / "comparison.json"
+    file.write_text(json.dumps(comparison.data()), "utf-8")
+    assert comparison.data()["claims"][0]["verdict"] == "reproduced"
+    assert recorded_claims(comparison, tmp_path).judgements == comparison.claims.judgements
 
     comparison.claims = judge_all(comparison, claims, ["--fast"])
     assert comparison.claims.judgements[0].verdict == "no verdict"
     assert "Trained with --fast" in page(comparison)
-    assert recorded(comparison, json.loads(json.dumps(comparison.data()))).departures == ("--fast",)
+    file.write_text(json.dumps(comparison.data()), "utf-8")
+    assert recorded_claims(comparison, tmp_path).departures == ("--fast",)
     comparison.claims = None
     assert 'id="claims"' not in page(comparison) and "claims" not in comparison.data()
-    assert recorded(comparison, data | {"claims": [{"name": "x"}]}) is None
+    for damaged in ('{"claims": [{"name": "x"}]}', "{"):
+        file.write_text(damaged, "utf-8")
+        assert recorded_claims(comparison, tmp_path) is None

@@ -10,7 +10,7 @@ import pytest
 
 import paddle_tfm
 from paddle_tfm import create_registry
-from paddle_tfm.cli.compare import comparison_of
+from paddle_tfm.comparison.recorded_runs import compare_recorded
 from paddle_tfm.comparison.report.encodings import BY_DISTANCE, POSITIONS, VECTORS, pictures
 from paddle_tfm.comparison.report.figures.heat_map import CELL, HeatMap
 from paddle_tfm.comparison.report.section_input import Facts
@@ -46,7 +46,7 @@ def registry():
 
 @pytest.fixture(scope="module")
 def facts(out, registry):
-    return Facts(comparison_of([out]), registry)
+    return Facts(compare_recorded([out]), registry)
 
 
 def plan_with(registry, *overrides):
@@ -106,7 +106,7 @@ def test_encodings_are_those_of_checkpoints(facts, out, registry, tmp_path):
     shutil.copytree(out, tmp_path / "copy")
     for folder in (tmp_path / "copy").rglob("checkpoints"):
         shutil.rmtree(folder)
-    bare = Facts(comparison_of([tmp_path / "copy"]), registry)
+    bare = Facts(compare_recorded([tmp_path / "copy"]), registry)
     assert not section.applies(bare) and not Attention().applies(bare)
 
 
@@ -142,7 +142,7 @@ def test_attention_maps_stand_side_by_side_for_sentences_on_which_variants_diffe
 
 def test_attention_is_shown_on_the_sentences_that_were_chosen(out, registry):
     text = "1 2 2 1 3"
-    chosen = Facts(comparison_of([out]), registry, [text, "1 2 3 4 1 2 3 4 1 2"])
+    chosen = Facts(compare_recorded([out]), registry, [text, "1 2 3 4 1 2 3 4 1 2"])
     section = Attention()
     assert section.applies(chosen)
     html = section.html(chosen)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from paddle_tfm.cli.common import console, create_registry, plugin_option, warn
 from paddle_tfm.cli.tables import table_options
-
-if TYPE_CHECKING:
-    from paddle_tfm.comparison.runs.finished import Result
 
 
 @click.command(name="compare")
@@ -96,101 +90,22 @@ def _require_finished(folder: Path) -> None:
 
 
 def comparison_of(folders, out: Path | None = None, metric: str | None = None, baseline: str | None = None):
-    """The comparison of all finished runs in `folders`: decided by what the first recipe calls best, against the
-    recorded baseline, where `metric` and `baseline` do not say otherwise.
+    """The comparison of all finished runs in `folders`, and a warning of each whose weights are damaged.
 
     Raises:
         UserError: there is no finished run, or none can be compared so.
     """
-    from paddle_tfm.comparison.claims.values import recorded
-    from paddle_tfm.comparison.question import Question
-    from paddle_tfm.comparison.runs.finished import collect, sweep_of
-    from paddle_tfm.comparison.table import compare
+    from paddle_tfm.comparison.recorded_runs import compare_recorded
     from paddle_tfm.runtime import load_paddle
     from paddle_tfm.train.manifest import damage_of_best
-    from paddle_tfm.units import metric_and_test
 
-    load_paddle()  # quietly: the defaults of components are compared, which their classes know
-    results = collect(folders, warn=warn)
-    for result in results:
-        if sentence := damage_of_best(result.folder):
+    comparison = compare_recorded(folders, out, metric, baseline, warn)
+    for run in (*comparison.runs, *comparison.smaller):
+        if sentence := damage_of_best(run.folder):
             warn(f"{sentence}; the scores that are compared were taken before")
-    best = _deciding(results)
-    name = " + ".join(dict.fromkeys(result.results["recipe"] for result in results))
-    sweep = sweep_of([result.folder for result in results]) or folders[0]
-    question = Question.recorded(sweep, warn)
-    if metric and metric_and_test(metric)[0] != metric_and_test(best)[0]:
-        question = replace(question, smallest_effect=None)  # it was said of another metric
-    baseline = baseline or recorded_baseline(results, warn)
-    comparison = compare(results, name, out or folders[0], metric or best, baseline, question)
-    comparison.claims = recorded(comparison, _recorded_comparison(sweep))
+    if len(comparison.rows) > 1:
+        load_paddle()  # quietly: the defaults of their components are compared, which their classes know
     return comparison
-
-
-def _recorded_comparison(folder: Path) -> dict:
-    """The comparison that was written at the end of the recipe; empty where there is none, or where it is damaged."""
-    from paddle_tfm.errors import UserError
-    from paddle_tfm.files import read_json
-
-    try:
-        return read_json(folder / "comparison.json")
-    except UserError:
-        return {}
-
-
-def _deciding(results: Sequence[Result]) -> str:
-    """What the first recipe calls best that says so; the loss where there is none."""
-    from paddle_tfm.comparison.runs.trained_from import RECIPE, recipe_of
-
-    for result in results:
-        best = recipe_of(result.folder).get("evaluate", {}).get("best")
-        if isinstance(best, str):
-            return best
-        if (result.folder / RECIPE).exists():
-            warn(f"{result.folder / RECIPE}: damaged: it says no metric as `evaluate.best`")
-    return "loss"
-
-
-def recorded_baseline(results: Sequence[Result], report: Callable[[str], None] = lambda text: None) -> str | None:
-    """The baseline of finished runs, as rows name it: what the recipe of their sweep names, or else its first variant;
-    None where that is not known, or not among them. Of several sweeps that of the first; where recipes name different
-    ones, `report` gets a sentence."""
-    from paddle_tfm.comparison.runs.finished import grouped
-    from paddle_tfm.comparison.runs.sizes import at_largest
-    from paddle_tfm.train.sweep_files import read_command
-
-    largest, _ = at_largest(results)
-    groups = grouped(largest)
-    sweeps = list(dict.fromkeys(run.folder.parent.parent for run in results))
-    named = {sweep: name for sweep in sweeps if (name := read_command(sweep).baseline)}
-    rows = {sweep: row for sweep, name in named.items() if (row := _row(groups, sweep, name))}
-    if len(others := list(dict.fromkeys(rows.values()))) > 1:
-        said = ", ".join(f"“{row}” in {sweep}" for sweep, row in rows.items())
-        report(f"the recipes name different baselines, {said}; “{others[0]}” is taken, and --baseline takes another")
-    unnamed = (_row(groups, sweep, name) for sweep in sweeps for name in _first_variants(sweep, results))
-    return next(filter(None, (*rows.values(), *unnamed)), None)
-
-
-def _row(groups: Mapping[str, Sequence[Result]], sweep: Path, variant: str) -> str | None:
-    """The row of a variant of a sweep, or of one of that name of another; None where there is neither."""
-    from paddle_tfm.comparison.runs.sizes import as_trained
-
-    of_sweep = [(row, run) for row, runs in groups.items() for run in runs if run.folder.parent.parent == sweep]
-    of_all = [(row, run) for row, runs in groups.items() for run in runs]
-    for rows in (of_sweep, of_all):
-        name = as_trained(variant, [run for _, run in rows])
-        if here := [row for row, run in rows if run.variant == name]:
-            return here[0]
-    return None
-
-
-def _first_variants(sweep: Path, results: Sequence[Result]) -> list[str]:
-    """The variants of a sweep that are here, as its recipe orders them."""
-    from paddle_tfm.comparison.runs.sizes import written
-    from paddle_tfm.train.sweep_files import read_command
-
-    variants = {run.variant: written(run) for run in results if run.folder.parent.parent == sweep}
-    return [variants[name] for run in read_command(sweep).runs if (name := run.partition("/")[0]) in variants]
 
 
 def present(comparison, printer, registry, folders=(), form: str | None = None) -> None:

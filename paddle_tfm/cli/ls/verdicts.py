@@ -30,24 +30,14 @@ def final_verdict(sweep: SweepRuns) -> str:
 
 
 def comparison_of(sweep: SweepRuns, seeds: list[str]) -> Comparison:
-    """The runs under `seeds` side by side, without their curves.
+    """The runs under `seeds` side by side.
 
     Raises:
         UserError: why they cannot be compared.
     """
-    from paddle_tfm.comparison.question import Question
-    from paddle_tfm.comparison.runs.finished import collect
-    from paddle_tfm.comparison.runs.sizes import written
-    from paddle_tfm.comparison.table import compare
-    from paddle_tfm.train.sweep_files import read_command
+    from paddle_tfm.comparison.recorded_runs import compare_recorded
 
-    runs = [run for run in sweep.reported if run.folder.name in seeds]
-    results = collect([run.folder for run in runs])
-    variants = {name for result in results for name in (result.variant, written(result))}
-    baseline = read_command(sweep.folder).baseline
-    name = sweep.folder.resolve().name
-    baseline, question = baseline if baseline in variants else None, Question.recorded(sweep.folder)
-    return compare(results, name, sweep.folder, runs[0].best, baseline, question)
+    return compare_recorded([run.folder for run in sweep.reported if run.folder.name in seeds], sweep.folder)
 
 
 def _sentence(sweep: SweepRuns, seeds: list[str]) -> str:

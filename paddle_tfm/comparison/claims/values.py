@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -17,6 +18,8 @@ from paddle_tfm.comparison.runs.comparable import hashes_of_texts, in_more_than_
 from paddle_tfm.comparison.runs.finished import Result, grouped
 from paddle_tfm.comparison.runs.trained_from import unlike_in_sweep
 from paddle_tfm.comparison.table import Comparison
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
 from paddle_tfm.recipe.sections.claims import GRADIENT_NORM, ClaimSettings
 from paddle_tfm.train.logs import read_rows
 
@@ -34,12 +37,13 @@ def judge_all(
     return Claims(judgements, tuple(departures)) if judgements else None
 
 
-def recorded(comparison: Comparison, data: Mapping) -> Claims | None:
-    """The claims that `comparison.json` holds, judged by the runs as they are now; None where it holds none, or where a
-    variant that they are about is not here."""
+def recorded_claims(comparison: Comparison, sweep: Path) -> Claims | None:
+    """The claims that the `comparison.json` of a sweep holds, judged by the runs as they are now; None where it holds
+    none, is damaged, or a variant that they are about is not here."""
     try:
+        data = read_json(sweep / "comparison.json")
         claims = {str(each["name"]): ClaimSettings.model_validate(each["claim"]) for each in data.get("claims") or []}
-    except (ValidationError, KeyError, TypeError):
+    except (UserError, ValidationError, KeyError, TypeError):
         return None
     here = set(grouped([*comparison.runs, *comparison.smaller]))
     if any({claim.variant, claim.over} - {None} - here for claim in claims.values()):

@@ -226,6 +226,8 @@ class Facts:
 
 
 def _sides(facts: Facts) -> list[Side]:
+    if len(facts.numbers) == 1:  # whose defaults differ from no other's: to know them would take Paddle's import
+        return [side_of(facts.baseline, facts.groups[facts.baseline], facts.recipe)]
     recipes = {name: with_defaults(facts.recipes[name], facts.registry) for name in facts.numbers}
     return [side_of(name, facts.groups[name], recipe) for name, recipe in recipes.items()]
 
