@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from paddle_tfm import units
-from paddle_tfm.card import speed
 from paddle_tfm.card.facts import DECODER_ONLY, RunFacts
 from paddle_tfm.caveats import said
 from paddle_tfm.comparison.report import recipe_words, scores_by_length
@@ -46,7 +46,7 @@ def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None, ch
     """The whole card.
 
     Args:
-        metrics: those of the recipe that texts suffice for. run: the model; without it nothing is measured. chosen:
+        metrics: those of the recipe that texts suffice for. run: the model; without it no attention is shown. chosen:
             texts on which attention is shown, instead of one of the test's.
     """
     sources = [item.source for item in facts.predictions if item.source.strip()]
@@ -62,7 +62,6 @@ def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None, ch
     sections += [
         Section("Learning curves", _curves(facts)),
         Section("What it is", _what(facts)),
-        Section("Speed", _speed(facts, run, sources)),
         Section("What it cannot do", _limits(facts)),
         Section(
             "Again", definitions([("train it again", _again(facts)), *environment(facts.about.get("trainings", []))])
@@ -190,14 +189,19 @@ def _what(facts: RunFacts) -> str:
     samples = [(source, target) for source, target in facts.about.get("samples", [])]
     size = f"{parameters:,} parameters" if parameters else ""
     known = recipe_words.described(facts.recipe, summaries, facts.about, samples, size)
-    return definitions([*known, ("folder", f"<code>{escape(str(facts.folder))}</code>")])
+    speed = escape(_speed(facts.results))
+    return definitions([*known, ("speed of training", speed), ("folder", f"<code>{escape(str(facts.folder))}</code>")])
 
 
-def _speed(facts: RunFacts, run: Run | None, sources: list[str]) -> str:
-    items = [("training", escape(speed.training(facts.results)))]
-    if run is not None and (sources or facts.shape == DECODER_ONLY):
-        items.append(("writing", escape(speed.writing(run, sources))))
-    return definitions(items)
+def _speed(results: Mapping[str, Any]) -> str:
+    """Of the training, as it was logged."""
+    if not results:
+        return "not finished"
+    rate, seconds = results["tokens_per_second"], results["seconds"]
+    parts = [f"{rate:,.0f} target tokens a second, {seconds:,.0f} s of training steps"]
+    if wall := results.get("wall_seconds"):
+        parts.append(f"{wall:,.0f} s with evaluations and checkpoints")
+    return "; ".join(parts)
 
 
 def _limits(facts: RunFacts) -> str:

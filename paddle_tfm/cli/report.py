@@ -14,7 +14,7 @@ from paddle_tfm.cli.common import console, create_registry, device_option, note,
 @click.command(name="report")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 @click.option("--each", is_flag=True, help="Of several runs: a model card of each, and no comparison.")
-@click.option("--quick", is_flag=True, help="Load no model: without attention, speed of writing and generated text.")
+@click.option("--quick", is_flag=True, help="Load no model: without attention and generated text.")
 @click.option("--all", "slow", is_flag=True, help="Of several runs: also sections that load a model.")
 @click.option(
     "--sentence",
@@ -29,8 +29,8 @@ from paddle_tfm.cli.common import console, create_registry, device_option, note,
 def command(folders, each, quick, slow, sentences, out, plugins, device) -> None:
     """One HTML page: of a single run its model card, of several runs their comparison.
 
-    A model card says what the model is, its data, its scores by length, its best and worst outputs, where it looks, how
-    fast it is and how to use it. It can be made of an unfinished run too.
+    A model card says what the model is, its data, its scores by length, its best and worst outputs, where it looks,
+    and how to use it. It can be made of an unfinished run too.
 
     \b
     Examples:
@@ -93,7 +93,7 @@ def _card(folder: Path, registry, quick: bool, out: Path, sentences: Sequence[st
     plan = plan_of(folder, registry)
     metrics = text_metrics({name: metric.build() for name, metric in plan.metrics().items()})
     if not quick:
-        note(f"{folder}: measuring …")
+        note(f"{folder}: loading its model …")
         try:
             loaded = load_run(folder, registry, "best" if facts.results else "last", warn)
         except UserError as error:

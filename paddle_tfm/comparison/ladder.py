@@ -11,7 +11,7 @@ from statistics import fmean
 from paddle_tfm import units
 from paddle_tfm.comparison.runs.finished import Pairs, grouped, pairs
 from paddle_tfm.comparison.runs.sizes import by_size, flops_of, size_of, written
-from paddle_tfm.comparison.statistics import CONFIDENCE, SIGNIFICANCE, HeldOut, Slope, held_out, slope
+from paddle_tfm.comparison.statistics import CONFIDENCE, SIGNIFICANCE, Slope, slope
 from paddle_tfm.comparison.statistics.ladder import FARTHEST
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.recipe.sections.ladder import at
@@ -43,14 +43,11 @@ class Trend:
 
 @dataclass(frozen=True)
 class Ladder:
-    """All sizes, the smallest first, and a trend for each variant but the baseline. `held_out`: how well smaller sizes
-    foretold the largest, or None and `not_held_out` says why."""
+    """All sizes, the smallest first, and a trend for each variant but the baseline."""
 
     baseline: str
     rungs: Sequence[Rung]
     trends: Sequence[Trend]
-    held_out: HeldOut | None
-    not_held_out: str = ""
 
 
 def ladder(comparison: Comparison) -> Ladder | None:
@@ -65,9 +62,7 @@ def ladder(comparison: Comparison) -> Ladder | None:
         return None
     names = list(dict.fromkeys(written(run) for run in comparison.runs if written(run) != base))
     level = SIGNIFICANCE / max(len(names), 1)  # intervals that hold for all variants at once (Bonferroni)
-    trends = [_trend(name, base, rungs, level) for name in names]
-    foretold, reason = _held_out(rungs, trends)
-    return Ladder(base, rungs, trends, foretold, reason)
+    return Ladder(base, rungs, [_trend(name, base, rungs, level) for name in names])
 
 
 def _rung(comparison: Comparison, runs: Sequence, base: str, size: str) -> Rung | None:
@@ -106,31 +101,13 @@ def _trend(name: str, base: str, rungs: Sequence[Rung], level: float) -> Trend:
     return Trend(name, differences, slope(differences, level))
 
 
-def _held_out(rungs: Sequence[Rung], trends: Sequence[Trend]) -> tuple[HeldOut | None, str]:
-    """How the largest size would have been foretold, by the variants that have a line and a pair at every size."""
-    computes = [rung.compute for rung in rungs]
-    whole = {
-        each.variant: each.differences
-        for each in trends
-        if each.line and list(each.differences) == computes and sum(map(len, list(each.differences.values())[:-1])) > 2
-    }
-    if len(rungs) < 3:
-        return None, "with two sizes there is no line without the largest"
-    if not whole:
-        return None, "no variant has pairs at every size"
-    if (times := computes[-1] / computes[-2]) > FARTHEST:
-        return None, f"it is {times:.3g} times the one before, and a line says nothing beyond {FARTHEST:g}"
-    return held_out(whole), ""
-
-
 METHOD = (
     "Compute is 6 · N · D floating-point operations of a run of the baseline (arXiv:2001.08361): N are the parameters "
     "in the matrices of encoder and decoder, D the target tokens of training. The line is least squares through all "
     "differences paired by seed, d = a + b · log₂(compute) + error, errors independent and of one variance; its "
     "intervals are Student’s t with two degrees of freedom fewer than there are pairs, and hold for all variants at "
     "once (Bonferroni). The interval of a crossing is Fieller’s. Beyond 4 times what was tested nothing is said. Each "
-    "size is compared as if it were the only one. Whether lines foretell more than the ranking at one size is tried on "
-    "the largest size, held out; DataDecide (arXiv:2504.11393) rarely saw it."
+    "size is compared as if it were the only one."
 )
 
 
@@ -206,21 +183,3 @@ def tested(ladder: Ladder) -> str:
     first, last = ladder.rungs[0], ladder.rungs[-1]
     span = f"{operations(first.compute)} to {operations(last.compute)} floating-point operations a run"
     return f"tested from size {first.size} to {last.size}, {span}"
-
-
-def foretelling(comparison: Comparison, ladder: Ladder) -> str:
-    """Whether smaller sizes would have foretold the largest, and by which of the two ways."""
-    below, top = ladder.rungs[-2].size, ladder.rungs[-1].size
-    if (result := ladder.held_out) is None:
-        return f"Size {top} is not foretold from smaller ones: {ladder.not_held_out}."
-    unit = comparison.unit(comparison.metric)
-    line, single = (_off(error, unit) for error in (result.line_error, result.single_error))
-    verdict = "the line did better" if result.line_is_better else "the line did no better"
-    return (
-        f"Size {top}, foretold from smaller ones: by the lines {result.line_order:.0%} of pairs of variants in order "
-        f"and {line} off on average, by size {below} alone {result.single_order:.0%} and {single}: {verdict}."
-    )
-
-
-def _off(error: float, unit: str) -> str:
-    return units.difference(error, unit, error / 3 or None).removeprefix("+")

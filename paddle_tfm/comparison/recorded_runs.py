@@ -1,5 +1,5 @@
-"""The comparison of finished runs as their folders hold them: what decides, against which baseline, and what is asked is
-what their sweep recorded."""
+"""The comparison of finished runs as their folders hold them: what decides, against which baseline, and what is asked,
+is what their sweeps recorded."""
 
 from __future__ import annotations
 

@@ -58,12 +58,6 @@ def test_costs_are_shown_beside_the_baselines(two):
     (table,) = Costs().tables(two).values()
     cells = {table.columns[0].cell(row): [column.cell(row) for column in table.columns[2:]] for row in table.rows}
     assert cells == {"base": ["1,000", "1:00"], "a_b & 50%": ["1,250", "1:30"]}
-    figures = Costs().figures(two)
-    assert set(figures) == {"quality-by-parameters", "quality-by-time"}
-    drawn = [
-        tuple(line.get_xydata()[0]) for line in figures["quality-by-time"].axes[0].lines if line.get_marker() in "os"
-    ]
-    assert sorted(drawn) == [pytest.approx((1.0, 0.55)), pytest.approx((1.5, 0.75))]
 
 
 def test_what_a_difference_may_be_owed_to_is_told_once(tmp_path, registry):
@@ -80,7 +74,6 @@ def test_what_a_difference_may_be_owed_to_is_told_once(tmp_path, registry):
     assert html.count("−75.0% bytes of key/value cache for each token that is written") == 1
     assert ">96 bytes<" in html
     assert html.count("2.1% more parameters than base: a difference of scores may be owed to that") == 1
-    assert {"quality-by-memory", "quality-by-tokens"} <= set(Costs().figures(facts))
     (table,) = Costs().tables(facts).values()
     record = next(row for row in table.records() if row["variant"] == "a_b & 50%")
     assert (record["peak_memory_mib"], record["tokens"]) == (25, 440)
@@ -97,21 +90,21 @@ def test_seeds_that_only_one_variant_has_make_no_difference_of_costs(tmp_path, r
         if seed < 3:
             run(tmp_path, "a_b & 50%", seed, 0.7, tokens=tokens, seconds=120.0 + seed)
     facts = facts_of(tmp_path, registry)
-    assert set(Costs().figures(facts)) == {"quality-by-time"}
     assert "tokens of training" not in Costs().html(facts)
     assert "trained with 2 to 3 seeds (1, 2 and 3 of base; 1 and 2 of a_b & 50%)" in paper.methods(facts)
     assert "each trained with 2 to 3 seeds for" in facts.sentence()
     assert "+102% time: in equal time it would train 51% fewer steps" in Costs().html(facts)  # 121.5 s over 60 s
 
 
-def test_where_sizes_are_the_same_no_chart_of_them_is_drawn(tmp_path, registry):
+def test_costs_that_are_the_same_have_no_column(tmp_path, registry):
     for variant, values in SCORES.items():
         run(tmp_path, variant, 1, values[0])
-    assert set(Costs().figures(facts_of(tmp_path, registry))) == {"quality-by-time"}
+    for more in (1, 2):  # seeds differ, and variants do not
+        (table,) = Costs().tables(facts_of(tmp_path, registry)).values()
+        assert [column.heading for column in table.columns[2:]] == ["parameters", "time"], more
+        for variant, values in SCORES.items():
+            run(tmp_path, variant, 2, values[1], tokens=500)
     assert not Gradients().applies(facts_of(tmp_path, registry))
-    for variant, values in SCORES.items():  # seeds differ, and variants do not
-        run(tmp_path, variant, 2, values[1], tokens=500)
-    assert set(Costs().figures(facts_of(tmp_path, registry))) == {"quality-by-time"}
 
 
 def test_gradient_norms_are_means_over_seeds_with_their_range(two):

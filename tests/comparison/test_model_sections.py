@@ -1,4 +1,4 @@
-"""Sections that load models, on small real runs: encodings and attention maps."""
+"""The section that loads models, on small real runs: attention maps."""
 
 from __future__ import annotations
 
@@ -11,16 +11,12 @@ import pytest
 import paddle_tfm
 from paddle_tfm import create_registry
 from paddle_tfm.comparison.recorded_runs import compare_recorded
-from paddle_tfm.comparison.report.encodings import BY_DISTANCE, POSITIONS, VECTORS, pictures
-from paddle_tfm.comparison.report.figures.heat_map import CELL, HeatMap
+from paddle_tfm.comparison.report.attention_maps import CELL, heat_map
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.sections.attention import Attention
-from paddle_tfm.comparison.report.sections.encodings import Encodings
 from paddle_tfm.inference.alignment import align
 from paddle_tfm.inference.attention_weights import head_weights, read_by
 from paddle_tfm.inference.translate import Translation
-from paddle_tfm.model.build import build
-from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.testing.kinds.section import Elements
 
 SETTINGS = [
@@ -49,65 +45,11 @@ def facts(out, registry):
     return Facts(compare_recorded([out]), registry)
 
 
-def plan_with(registry, *overrides):
-    recipe = paddle_tfm.load_recipe(
-        "base", ["model.d_model=16", "model.num_heads=2", "model.max_length=64", *overrides]
-    )
-    return plan_run(recipe.runs()[0], registry).sound_model
-
-
-def test_sinusoidal_vectors_are_those_of_the_formula(registry):
-    plan = plan_with(registry)
-    (vectors,) = pictures(build(plan, 8, 8), plan)
-    p, i = np.arange(20)[:, None], np.arange(8)
-    angle = p / 10000 ** (2 * i / 16)
-    expected = np.stack([np.sin(angle), np.cos(angle)], -1).reshape(20, 16)
-    assert (vectors.what, vectors.where) == (VECTORS, "encoder and decoder")
-    np.testing.assert_allclose(vectors.values, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["alibi", "rotary"])
-def test_what_scores_get_by_distance_is_that_of_the_formula(registry, name):
-    plan = plan_with(registry, f"model.position={name}")
-    encoder, decoder = pictures(build(plan, 8, 8), plan)
-    assert (encoder.what, encoder.where, decoder.where) == (BY_DISTANCE, "encoder", "decoder")
-    distance = np.array(encoder.columns, dtype=float)
-    assert distance.tolist() == list(range(1 - POSITIONS, POSITIONS)) and decoder.columns[-1] == "0"
-    if name == "alibi":
-        expected = -np.array([[2**-4], [2**-8]]) * np.abs(distance)
-    else:
-        expected = np.cos(distance[None, :, None] / 10000 ** (np.arange(4) / 4)).mean(-1)  # heads of 8 channels
-    np.testing.assert_allclose(encoder.values, expected, atol=1e-5)
-    np.testing.assert_allclose(decoder.values, expected[:, distance <= 0], atol=1e-5)
-
-
-def test_a_term_that_depends_on_the_query_is_shown_by_its_size(registry):
-    plan = plan_with(registry, "model.position={name: shaw, clip: 2}", "model.encoder_layers=3")
-    model = build(plan, 8, 8)
-    first, last, *_ = pictures(model, plan)
-    assert (first.where, last.where) == ("encoder, layer 0", "encoder, layer 2")
-    table = model.encoder.encodings[0].key_table.numpy()
-    rows = table[np.clip(np.array(first.columns, dtype=int), -2, 2) + 2]
-    np.testing.assert_allclose(first.values[0], np.linalg.norm(rows, axis=1) / 8**0.5, rtol=0.2)
-
-
-def test_encodings_are_those_of_checkpoints(facts, out, registry, tmp_path):
-    section = Encodings()
-    (chart,) = section.charts(facts).values()
-    assert [item.title for item in chart.maps] == [
-        "sinusoidal: encoder and decoder",
-        "learned: encoder",
-        "learned: decoder",
-    ]
-    run = facts.models(facts.run_of("learned"))
-    table = next(parameter for name, parameter in run.model.decoder.named_parameters() if "encodings" in name)
-    np.testing.assert_allclose(chart.maps[2].values[:10], table.numpy()[:10], atol=1e-6)
-    # Without checkpoints there is nothing to show.
+def test_without_checkpoints_there_is_nothing_to_show(out, registry, tmp_path):
     shutil.copytree(out, tmp_path / "copy")
     for folder in (tmp_path / "copy").rglob("checkpoints"):
         shutil.rmtree(folder)
-    bare = Facts(compare_recorded([tmp_path / "copy"]), registry)
-    assert not section.applies(bare) and not Attention().applies(bare)
+    assert not Attention().applies(Facts(compare_recorded([tmp_path / "copy"]), registry))
 
 
 def test_attention_is_that_of_an_alignment_with_every_head_and_both_axes(facts):
@@ -136,8 +78,6 @@ def test_attention_maps_stand_side_by_side_for_sentences_on_which_variants_diffe
     first = html.split('<div class="example">')[1]
     assert all(name in first for name in ("sinusoidal", "learned"))
     assert first.count("<svg") == 2 * 4 * (2 + 1)  # variants, attentions, heads and their mean
-    figures = section.figures(facts)
-    assert "attention-1-0" in figures and len(figures["attention-1-0"].axes) == 3  # two heads and their scale
 
 
 def test_attention_is_shown_on_the_sentences_that_were_chosen(out, registry):
@@ -154,7 +94,6 @@ def test_attention_is_shown_on_the_sentences_that_were_chosen(out, registry):
     assert all(f"<bdi>{name}</bdi>" in block for name in ("sinusoidal", "learned"))
     # the second has more pieces than the models read
     assert "learned, “1 2 3 4 1 2 3 4 1 2”: 10 pieces are more than the 9 that the model reads" in html
-    assert set(section.figures(chosen)) == {"attention-1-0", "attention-1-1"}
 
 
 def test_a_text_is_read_with_the_output_that_the_model_writes(facts):
@@ -171,9 +110,7 @@ def test_a_text_is_read_with_the_output_that_the_model_writes(facts):
 
 
 def test_a_map_has_a_shade_for_every_share_and_names_as_text():
-    html = HeatMap(
-        "h & h", np.array([[1.0, 1.0, 0.5], [0.0, float("nan"), 0.02]]), ["<u>", "long long piece"], "a旋b"
-    ).html()
+    html = heat_map("h & h", np.array([[1.0, 1.0, 0.5], [0.0, float("nan"), 0.02]]), ["<u>", "long long piece"], "a旋b")
     shapes = {opacity: d for d, opacity in re.findall(r'd="([^"]+)" style="fill:var.*?fill-opacity:([\d.]+)', html)}
     assert set(shapes) == {"1", "0.5"}
     assert f"h{2 * CELL}v{CELL}" in shapes["1"] and shapes["1"].count("M") == shapes["0.5"].count("M") == 1

@@ -17,7 +17,6 @@ from whole_figures import cut_off, repeated
 from paddle_tfm import create_registry, plotting
 from paddle_tfm.colours import COLOURS, colour
 from paddle_tfm.comparison.columns import table as text_table
-from paddle_tfm.comparison.report.figures.heat_map import HeatMap, HeatMaps
 from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.sections.scores import overview
@@ -55,17 +54,15 @@ def test_no_figure_of_any_section_is_cut_off_or_repeats_a_tick(registry):
                     assert not cut_off(figure), (trial.what, name, key)
                     assert not repeated(figure), (trial.what, name, key, repeated(figure))
                     drawn += 1
-    assert drawn > 15
+    assert drawn > 10
 
 
 @pytest.mark.parametrize("count", [2, 10])
 def test_long_names_and_titles_fit_into_charts_for_a_paper(count):
-    title = "expected best validation token error rate of a further test (lower is better)"
+    title = "validation token error rate of a further test, a mean over all its texts (lower is better)"
     lines = [Series(i, LONG[i], [Point(x, i + x, i, i + 2 * x) for x in (0.0, 1.0)]) for i in range(count)]
     x, y = fit([0.0, 1.0]), fit([0.0, 12.0])
     assert not cut_off(LineChart(lines, x, y, "steps of all trials of a variant", title, "", short).figure())
-    maps = [HeatMap(LONG[i], np.eye(3), ["encoder.layers.0"] * 3, ["1", "2", "3"]) for i in range(count)]
-    assert not cut_off(HeatMaps(maps, ("layer", "step", title)).figure())
 
 
 @pytest.mark.parametrize(

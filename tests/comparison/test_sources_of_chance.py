@@ -1,4 +1,4 @@
-"""Which chance limits a comparison: recovered from simulated runs, and beside the bootstrap."""
+"""What test items add to the chance in a difference: beside the bootstrap, and where there is nothing to say."""
 
 import numpy as np
 import pytest
@@ -22,33 +22,8 @@ class Mean(Metric):
         return total[0] / total[1]
 
 
-def simulated(rng, seeds, items, of_seed, of_item, noise):
-    """Runs whose value of an item is a sum of normal effects: seed → predictions."""
-    by_item = rng.normal(0, of_item, items)
-    rows = by_item + rng.normal(0, of_seed, (seeds, 1)) + rng.normal(0, noise, (seeds, items))
-    return {
-        seed: [Prediction(str(i), str(i), repr(float(value))) for i, value in enumerate(row)]
-        for seed, row in enumerate(rows, 1)
-    }
-
-
 def zeros(seeds, items):
     return {seed: [Prediction(str(i), str(i), "0") for i in range(items)] for seed in range(1, seeds + 1)}
-
-
-@pytest.mark.parametrize(("of_seed", "of_item", "limiting"), [(0.5, 0.5, "seeds"), (0.02, 4.0, "test items")])
-def test_the_sources_of_a_simulated_difference_are_found(of_seed, of_item, limiting):
-    seeds, items = 8, 300
-    rng = np.random.default_rng(3)
-    drawn = [
-        chance(Mean(), simulated(rng, seeds, items, of_seed, of_item, 1.0), zeros(seeds, items)) for _ in range(30)
-    ]
-    assert {each.limited_by for each in drawn} == {limiting}
-    assert np.sqrt(np.mean([each.of_items for each in drawn])) == pytest.approx(of_item / np.sqrt(items), rel=0.1)
-    assert np.sqrt(np.mean([each.residual for each in drawn])) == pytest.approx(1 / np.sqrt(seeds * items), rel=0.1)
-    if limiting == "seeds":
-        found = np.sqrt(np.mean([each.of_seeds for each in drawn]))
-        assert found == pytest.approx(of_seed / np.sqrt(seeds), rel=0.2)
 
 
 def captions(rng, right, size):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import east_asian_width
 
-from paddle_tfm.comparison.report.figures.heat_map import HeatMap
+import numpy as np
+
 from paddle_tfm.pages import document
 from paddle_tfm.pages.style import NUM_LAYERS
 
@@ -18,6 +21,9 @@ ROWS_AND_COLUMNS = (
     "A row is a query and what it attends to: in the encoder a piece of the source, in the decoder’s self-attention "
     "the piece that it reads, in cross-attention the piece that it is to write. The darker, the larger the weight."
 )
+CELL, LETTER = 14, 6  # pixels of a cell, and of a letter
+LEVELS = 10  # shades
+LONGEST = 10  # letters of a name that are shown
 PLACES = [("encoder", "self"), ("decoder", "cross"), ("decoder", "self")]
 
 
@@ -37,14 +43,14 @@ class Sentence(NamedTuple):
 
 def attention_maps(sentences: Sequence[Sentence], notes: Sequence[str]) -> str:
     """A choice of the attention, and below it each sentence with its readers side by side."""
-    names = names_of([item for sentence in sentences for reader in sentence.readers for item in reader.attentions])
-    options = [(f"layer-{i}", words(name)) for i, name in enumerate(names)]
-    choice = document.choice("attention", "layer", options, names.index(first_of(names))) if names else ""
+    names = _names_of([item for sentence in sentences for reader in sentence.readers for item in reader.attentions])
+    options = [(f"layer-{i}", _words(name)) for i, name in enumerate(names)]
+    choice = document.choice("attention", "layer", options, names.index(_first_of(names))) if names else ""
     blocks = "".join(_block(sentence, names) for sentence in sentences)
     return f'<div class="maps">{choice}{blocks}{document.notes(notes)}</div>'
 
 
-def names_of(items: Sequence[HeadWeights]) -> list[str]:
+def _names_of(items: Sequence[HeadWeights]) -> list[str]:
     """The attentions, as many as can be chosen from: the encoder's, cross-attention, the decoder's."""
 
     def key(name: str) -> tuple[int, int]:
@@ -54,12 +60,12 @@ def names_of(items: Sequence[HeadWeights]) -> list[str]:
     return sorted(dict.fromkeys(item.name for item in items), key=key)[:NUM_LAYERS]
 
 
-def first_of(names: Sequence[str]) -> str:
+def _first_of(names: Sequence[str]) -> str:
     """What is shown before anybody chooses: the cross-attention of the highest layer, or else the last; "" of none."""
     return next((name for name in reversed(names) if name.endswith("cross")), names[-1] if names else "")
 
 
-def words(name: str) -> str:
+def _words(name: str) -> str:
     """`encoder 0`, `cross 0`, `decoder 0`."""
     stack, layer, sublayer = name.split(".")
     return f"{'cross' if sublayer == 'cross' else stack} {layer}"
@@ -86,4 +92,61 @@ def _heads(item: HeadWeights) -> str:
     shown = [(f"head {head}", weights) for head, weights in enumerate(item.weights[:HEADS])]
     if len(item.weights) > 1:
         shown.insert(0, ("mean of heads", item.weights.mean(0)))
-    return "".join(HeatMap(title, weights, item.queries, item.keys).html() for title, weights in shown)
+    return "".join(heat_map(title, weights, item.queries, item.keys) for title, weights in shown)
+
+
+def heat_map(title: str, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> str:
+    """A map of shares [rows, columns] from 0 to 1, the darker the more; neighbours of one shade are one shape. Who
+    cannot see it hears its title and where each row is largest."""
+    left, top = (LETTER * max(map(_letters, names), default=0) + 4 for names in (rows, columns))
+    width, height = left + CELL * len(columns), top + CELL * len(rows)
+    shares = np.nan_to_num(values)
+    levels = np.clip(np.rint(shares * LEVELS), 0, LEVELS).astype(int)
+    shapes = "".join(
+        f'<path d="{_shape(levels == level, left, top)}" style="fill:var(--accent);fill-opacity:{level / LEVELS:g};'
+        f'stroke:none"><title>about {level / LEVELS:g}</title></path>'
+        for level in sorted(set(levels.ravel().tolist()) - {0})
+    )
+    frame = f'<path d="M{left} {top}H{width}V{height}H{left}Z" style="stroke:var(--line)"/>'
+    names = "".join(
+        f'<text x="{left - 3}" y="{top + CELL * i + 11}" text-anchor="end">{escape(_cut(name))}</text>'
+        for i, name in enumerate(rows)
+    )
+    names += "".join(
+        f'<text transform="translate({left + CELL * i + 11} {top - 3})rotate(-90)">{escape(_cut(name))}</text>'
+        for i, name in enumerate(columns)
+    )
+    most = "; ".join(f"{_visible(row)} on {_visible(columns[int(share.argmax())])}" for row, share in zip(rows, shares))
+    spoken = escape(f"{title}. Most attention: {most}")
+    return (
+        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" aria-label="{spoken}" style="max-width:100%;height:auto;font-size:10px;'
+        f'fill:var(--ink)">{shapes}{frame}{names}</svg></figure>'
+    )
+
+
+def _shape(cells: np.ndarray, left: int, top: int) -> str:
+    """The `d` of all true cells [rows, columns]."""
+    parts = []
+    for i, row in enumerate(cells):
+        place = 0
+        for is_in, group in groupby(row.tolist()):
+            length = len(list(group))
+            if is_in:
+                parts.append(f"M{left + CELL * place} {top + CELL * i}h{CELL * length}v{CELL}h-{CELL * length}z")
+            place += length
+    return "".join(parts)
+
+
+def _visible(name: str) -> str:
+    return "".join("␣" if character.isspace() else character for character in name)
+
+
+def _cut(name: str) -> str:
+    visible = _visible(name)
+    return visible if len(visible) <= LONGEST else f"{visible[: LONGEST - 1]}…"
+
+
+def _letters(name: str) -> int:
+    """How wide a name is; a Chinese character counts as two letters."""
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in _cut(name))

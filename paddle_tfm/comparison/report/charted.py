@@ -4,8 +4,9 @@ tables."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from paddle_tfm.comparison.report.figures.line_chart import LineChart
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.pages import document
 from paddle_tfm.protocols import Section
@@ -14,23 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Chart(Protocol):
-    """A figure with one description."""
-
-    def names(self) -> Mapping[str, int]:
-        """Names that do not stand in it, and the numbers of their colours."""
-
-    def html(self) -> str:
-        """On the page."""
-
-    def figure(self) -> Figure:
-        """For a paper."""
-
-
 class ChartedSection(Section):
     """A section that consists of charts, notes and tables."""
 
-    def charts(self, facts: Facts) -> Mapping[str, Chart]:
+    def charts(self, facts: Facts) -> Mapping[str, LineChart]:
         """name → chart."""
         return {}
 
@@ -48,12 +36,12 @@ class ChartedSection(Section):
         drawn = "".join(chart.html() for chart in charts)
         drawn = f'<div class="charts">{drawn}</div>' if len(charts) > 1 else drawn
         tables = "".join(table.html() for table in self.tables(facts).values())
-        return f"{key(charts)}{drawn}{document.notes(self.notes(facts))}{tables}"
+        return f"{_key(charts)}{drawn}{document.notes(self.notes(facts))}{tables}"
 
 
-def key(charts: Sequence[Chart]) -> str:
+def _key(charts: Sequence[LineChart]) -> str:
     """Which colour is which name, in the order of the numbers."""
-    numbers = {name: number for chart in charts for name, number in chart.names().items()}
+    numbers = {item.name: item.number for chart in charts for item in chart.series}
     if len(numbers) < 2:
         return ""
     items = "".join(

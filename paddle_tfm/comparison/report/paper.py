@@ -70,7 +70,7 @@ def _budget(facts: Facts) -> list[str]:
     each = "Each variant was" if len(names) > 1 else "It was"
     sentences.append(f"{each} trained with {how_many_seeds(facts.comparison)} ({facts.seeds()}).")
     if tuned := read_tuned(facts.comparison):
-        trials = max((len(item.scores) for item in tuned.variants.values()), default=0)
+        trials = max((item.trials for item in tuned.variants.values()), default=0)
         sentences.append(
             f"Before, {plural(trials, 'trial')} of each variant, the same for all and with another seed, chose on the "
             f"validation split from {tuned.space()}: "

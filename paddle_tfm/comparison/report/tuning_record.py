@@ -7,10 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from paddle_tfm.comparison.runs.finished import collect, sweep_of
-from paddle_tfm.comparison.statistics.tuning import expected_best
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
@@ -23,30 +20,21 @@ class Chosen:
     """What tuning chose for a variant.
 
     Args:
-        scores: of all its trials on the validation split, in their order; NaN where one diverged. stopped: how many
-            trials did not get all steps (halving). at_edge: the settings whose chosen value is the outermost that was
-            tried.
+        score: of the trial that was chosen, on the validation split. at_edge: the settings whose chosen value is the
+            outermost that was tried. trials: how many there were; diverged, stopped: how many of these diverged, and
+            did not get all steps (halving).
     """
 
-    number: int
     values: Mapping[str, Any]
+    score: float
     at_edge: Sequence[str]
-    scores: Sequence[float]
+    trials: int
+    diverged: int
     stopped: int
-
-    @property
-    def score(self) -> float:
-        """Of the trial that was chosen."""
-        return self.scores[self.number - 1]
 
     def text(self) -> str:
         """`train.schedule.peak 0.002, train.schedule.warmup 200`."""
         return ", ".join(f"{path} {shown(value)}" for path, value in self.values.items())
-
-    @property
-    def diverged(self) -> int:
-        """How many trials."""
-        return sum(math.isnan(score) for score in self.scores)
 
 
 def shown(value: object) -> str:
@@ -59,7 +47,6 @@ class Tuned:
     """What tuning left of a sweep. `spaces`: path → axis as it was written, before and after each widening."""
 
     metric: str
-    higher_is_better: bool
     spaces: Sequence[Mapping[str, Any]]
     variants: Mapping[str, Chosen]
 
@@ -73,19 +60,13 @@ class Tuned:
         """Whether some trials did not get all steps."""
         return any(chosen.stopped for chosen in self.variants.values())
 
-    def expected(self) -> dict[str, np.ndarray]:
-        """variant → the expected best of 1 … n of its trials; none where trials were halved: most have no score."""
-        if self.is_halved:
-            return {}
-        return {name: expected_best(item.scores, self.higher_is_better) for name, item in self.variants.items()}
-
 
 def read_tuned(comparison: Comparison) -> Tuned | None:
     """What tuning left of the sweep whose runs these are; None without one, of several sweeps, or where its record is
     damaged."""
     folder = sweep_of([run.folder for run in comparison.runs])
     try:
-        record = read_json(folder / RECORD, ("metric", "higher_is_better", "spaces", "variants")) if folder else None
+        record = read_json(folder / RECORD, ("metric", "spaces", "variants")) if folder else None
         return _tuned(record) if record else None
     except (UserError, KeyError, TypeError, ValueError, AttributeError, IndexError):
         return None
@@ -94,18 +75,18 @@ def read_tuned(comparison: Comparison) -> Tuned | None:
 def _tuned(record: Mapping[str, Any]) -> Tuned:
     variants = {}
     for name, item in record["variants"].items():
-        scores = [_number(each["score"]) for each in item["trials"]]
-        stopped = sum(each["stopped"] for each in item["trials"])
-        variants[name] = Chosen(item["chosen"], dict(item["values"]), list(item["at_edge"]), scores, stopped)
-        variants[name].score  # noqa: B018 an IndexError is damage
-    tuned = Tuned(record["metric"], record["higher_is_better"], list(record["spaces"]), variants)
-    tuned.space()  # a ValueError too
+        scores = [math.nan if each["score"] is None else float(each["score"]) for each in item["trials"]]
+        variants[name] = Chosen(
+            dict(item["values"]),
+            scores[item["chosen"] - 1],
+            list(item["at_edge"]),
+            len(scores),
+            sum(map(math.isnan, scores)),
+            sum(each["stopped"] for each in item["trials"]),
+        )
+    tuned = Tuned(record["metric"], list(record["spaces"]), variants)
+    tuned.space()  # a ValueError is damage too
     return tuned
-
-
-def _number(score: float | None) -> float:
-    """NaN of a trial that diverged."""
-    return math.nan if score is None else float(score)
 
 
 def untuned(comparison: Comparison) -> Comparison | None:

@@ -8,13 +8,12 @@ from paddle_tfm.comparison.statistics.decide import VERDICTS, Verdict, decide, p
 from paddle_tfm.comparison.statistics.groups import Groups, two_groups
 from paddle_tfm.comparison.statistics.holm import holm
 from paddle_tfm.comparison.statistics.intervals import CONFIDENCE, SIGNIFICANCE, mean_interval, spread
-from paddle_tfm.comparison.statistics.ladder import HeldOut, Slope, held_out, slope
+from paddle_tfm.comparison.statistics.ladder import Slope, slope
 from paddle_tfm.comparison.statistics.looks import Listed, Looks
 from paddle_tfm.comparison.statistics.open_ended import OpenEnded
 from paddle_tfm.comparison.statistics.outlook import MoreSeeds, Rule, more_seeds
 from paddle_tfm.comparison.statistics.resampling import ResampledDifference, draw_counts, resampled_difference
 from paddle_tfm.comparison.statistics.signs import worst_value
-from paddle_tfm.comparison.statistics.tuning import expected_best
 
 __all__ = [
     "CONFIDENCE",
@@ -22,7 +21,6 @@ __all__ = [
     "VERDICTS",
     "Components",
     "Groups",
-    "HeldOut",
     "Listed",
     "Looks",
     "MoreSeeds",
@@ -34,8 +32,6 @@ __all__ = [
     "components",
     "decide",
     "draw_counts",
-    "expected_best",
-    "held_out",
     "holm",
     "mean_interval",
     "more_seeds",

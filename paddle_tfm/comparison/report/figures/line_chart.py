@@ -85,10 +85,6 @@ class LineChart:
             series, (titles[0], y_title), partial(units.tick, unit=unit), units.bounds(unit, higher), **more
         )
 
-    def names(self) -> dict[str, int]:
-        """Each name, and the number of its colour."""
-        return {item.name: item.number for item in self.series}
-
     def html(self) -> str:
         """The chart on a page."""
         grid = "".join(f'<path class="grid" d="M0 {self._y(tick)}h{SIZE}"/>' for tick in self.y.ticks())

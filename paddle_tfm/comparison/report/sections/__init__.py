@@ -15,7 +15,6 @@ SECTIONS = {  # file → name of a section → its class
     "gaps": {"gaps": "Gaps"},
     "costs": {"costs": "Costs"},
     "training": {"curves": "Curves", "gradients": "Gradients", "layers": "Layers", "norms": "Norms"},
-    "encodings": {"encodings": "Encodings"},
     "attention": {"attention": "Attention"},
     "outputs": {"outputs": "Outputs", "lengths": "Lengths"},
     "how": {"runs": "Runs", "again": "Again", "paper": "Paper", "reading": "Reading"},

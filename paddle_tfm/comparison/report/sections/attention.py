@@ -13,11 +13,7 @@ from paddle_tfm.comparison.report.attention_maps import (
     Reader,
     Sentence,
     attention_maps,
-    first_of,
-    names_of,
-    words,
 )
-from paddle_tfm.comparison.report.figures.heat_map import HeatMap, HeatMaps
 from paddle_tfm.comparison.report.outputs import side_by_side
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.errors import UserError
@@ -25,8 +21,6 @@ from paddle_tfm.pages.document import named
 from paddle_tfm.protocols import Section
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from paddle_tfm.inference.attention_weights import HeadWeights
 
 SENTENCES, VARIANTS, PIECES = 2, 4, 16  # that are shown at most, so that the page stays small
@@ -58,18 +52,6 @@ class Attention(Section):
         """Whether sentences were chosen; or else outputs recorded, and a model can be loaded whose attention has
         weights to show."""
         return bool(facts.chosen or facts.once(_sentences)[0])
-
-    def figures(self, facts: Facts) -> dict[str, Figure]:
-        """Of each sentence and variant the heads of the attention that the page shows first."""
-        sentences, _ = facts.once(_sentences)
-        first = first_of(names_of([item for each in sentences for items in each.attentions.values() for item in items]))
-        return {
-            f"attention-{number}-{facts.numbers[variant]}": _maps(variant, item).figure()
-            for number, sentence in enumerate(sentences, 1)
-            for variant, attentions in sentence.attentions.items()
-            for item in attentions
-            if item.name == first
-        }
 
     def html(self, facts: Facts) -> str:
         """A choice of the attention, and below it each sentence with its variants."""
@@ -137,11 +119,3 @@ def _heading(facts: Facts, sentence: Attended, variant: str) -> str:
     output = sentence.outputs[variant]
     written = f': <span dir="auto">{escape(output)}</span>' if output != sentence.source else ""
     return f"<p>{named(facts.numbers[variant], variant)}{written}</p>"
-
-
-def _maps(variant: str, item: HeadWeights) -> HeatMaps:
-    maps = [
-        HeatMap(f"{variant}, {words(item.name)}, head {head}", weights, item.queries, item.keys)
-        for head, weights in enumerate(item.weights[:HEADS])
-    ]
-    return HeatMaps(maps, ("query", "key", "attention weight"), "share", (3.0, 2.8))

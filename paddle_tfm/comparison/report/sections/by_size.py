@@ -52,18 +52,16 @@ class Ladders(ChartedSection):
         return [*self.text(facts), f"{side} 0 is better. {words.METHOD}"]
 
     def text(self, facts: Facts) -> list[str]:
-        """A line for each variant, and whether smaller sizes foretell the largest."""
+        """A line for each variant."""
         here, comparison = _ladder(facts), facts.comparison
         trends = [words.trend(comparison, each) for each in here.trends]
-        return [f"By size, {words.tested(here)}:", *trends, words.foretelling(comparison, here)]
+        return [f"By size, {words.tested(here)}:", *trends]
 
     def data(self, facts: Facts) -> dict[str, Any]:
         """Sizes, differences and lines as numbers."""
         here = _ladder(facts)
-        held_out = None if here.held_out is None else {**vars(here.held_out), "better": here.held_out.line_is_better}
         sizes, lines = self.tables(facts)["sizes"].records(), list(map(_line, here.trends))
-        said = {"baseline": here.baseline, "sizes": sizes, "lines": lines}
-        return {**said, "held_out": held_out, "not_held_out": here.not_held_out}
+        return {"baseline": here.baseline, "sizes": sizes, "lines": lines}
 
 
 def _ladder_of(facts: Facts) -> Ladder | None:

@@ -1,34 +1,24 @@
-"""Tuning: what was chosen for each variant, quality against the number of trials, and the verdicts without it."""
+"""Tuning: what was chosen for each variant, and the verdicts without it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from paddle_tfm import units
 from paddle_tfm.comparison.columns import around
-from paddle_tfm.comparison.report.charted import ChartedSection
-from paddle_tfm.comparison.report.figures.line_chart import LineChart
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.tuning_record import Chosen, Tuned, read_tuned, shown, untuned
-from paddle_tfm.comparison.runs.curves import Point
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import change, verdict_text
-from paddle_tfm.pages.axis import fit
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Column, Table, column
 
-NOTE = (
-    "The mean of the best over all sets of k of the trials (arXiv:2004.13705), on the validation split: what k trials "
-    "may be expected to reach. All variants have the same trials; one that diverged counts as the worst."
-)
 
-
-class Tuning(ChartedSection):
-    """The values that trials chose for each variant, and what more or fewer trials are worth. The scores above are of
-    these values, on seeds that chose nothing."""
+class Tuning(Section):
+    """The values that trials chose for each variant. The scores above are of these values, on seeds that chose
+    nothing."""
 
     heading = "Tuning"
     place = 160
@@ -38,32 +28,8 @@ class Tuning(ChartedSection):
         return bool(facts.once(_tuned).variants)
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """What was chosen, and what so many trials may be expected to reach."""
-        tuned = facts.once(_tuned)
-        tables: dict[str, Table] = {"tuning": _chosen(facts, tuned)}
-        if _lines(facts, tuned):
-            tables["tuning-budget"] = _budget(facts, tuned)
-        return tables
-
-    def charts(self, facts: Facts) -> dict[str, LineChart]:
-        """The expected best against the number of trials, a line a variant; none where they were halved."""
-        tuned = facts.once(_tuned)
-        lines = _lines(facts, tuned)
-        if not lines:
-            return {}
-        series = facts.lines(lambda name: [Point(x, y, y, y) for x, y in lines.get(name, ())])
-        chart = LineChart.of_metric(
-            series,
-            ("trials of each variant", f"expected best validation {units.metric_name(tuned.metric)}"),
-            facts.comparison.unit(tuned.metric),
-            tuned.higher_is_better,
-            x=fit([1.0, *(point.x for item in series for point in item.points)]),
-        )
-        return {"tuning-budget": chart}
-
-    def notes(self, facts: Facts) -> list[str]:
-        """What the line is."""
-        return [NOTE] if _lines(facts, facts.once(_tuned)) else []
+        """A row for each variant."""
+        return {"tuning": _chosen(facts, facts.once(_tuned))}
 
     def text(self, facts: Facts) -> list[str]:
         """What was chosen, and where the best is still the outermost that was tried."""
@@ -74,31 +40,23 @@ class Tuning(ChartedSection):
         return lines
 
     def data(self, facts: Facts) -> dict[str, Any]:
-        """What was chosen, and the expected best."""
+        """What was chosen."""
         tuned = facts.once(_tuned)
         return {
             "metric": tuned.metric,
             "spaces": [dict(space) for space in tuned.spaces],
             "chosen": {name: {"values": item.values, "score": item.score} for name, item in tuned.variants.items()},
-            "expected_best": {name: list(map(float, best)) for name, best in tuned.expected().items()},
         }
 
 
 def _tuned(facts: Facts) -> Tuned:
-    return read_tuned(facts.comparison) or Tuned("", True, [{}], {})
+    return read_tuned(facts.comparison) or Tuned("", [{}], {})
 
 
 def _variants(facts: Facts, tuned: Tuned) -> dict[str, Chosen]:
     """Those of the comparison, the best first."""
     rows = (row.variant for row in facts.comparison.rows)
     return {variant: tuned.variants[variant] for variant in rows if variant in tuned.variants}
-
-
-def _lines(facts: Facts, tuned: Tuned) -> Mapping[str, Sequence[tuple[int, float]]]:
-    """variant → a number of trials, and the best that may be expected of them."""
-    expected = tuned.expected()
-    shown = [name for name in _variants(facts, tuned) if name in expected]
-    return {name: list(enumerate(map(float, expected[name]), 1)) for name in shown}
 
 
 def _chosen(facts: Facts, tuned: Tuned) -> Table:
@@ -115,7 +73,7 @@ def _chosen(facts: Facts, tuned: Tuned) -> Table:
         column("variant", of=lambda row: row[0]),
         *map(value, first),
         column(tuned.metric, score, partial(units.text, unit=unit), right=True, of=lambda row: row[1].score),
-        column("trials", right=True, of=lambda row: len(row[1].scores)),
+        column("trials", right=True, of=lambda row: row[1].trials),
         column("diverged", right=True, of=lambda row: row[1].diverged),
         *([column("halved", right=True, of=lambda row: row[1].stopped)] if tuned.is_halved else []),
     ]
@@ -123,19 +81,6 @@ def _chosen(facts: Facts, tuned: Tuned) -> Table:
     before = f"; widened from {tuned.space(wider, first=True)}" if wider else ""
     title = f"Chosen on the validation split from {tuned.space()}{before}"
     return Table(columns, list(_variants(facts, tuned).items()), title)
-
-
-def _budget(facts: Facts, tuned: Tuned) -> Table[int]:
-    unit, lines = facts.comparison.unit(tuned.metric), _lines(facts, tuned)
-
-    def best(name: str, trials: int) -> float | None:
-        return dict(lines[name]).get(trials)
-
-    text = partial(units.text, unit=unit)
-    named = [column(name, None, text, right=True, of=partial(best, name), none="–") for name in lines]
-    title = f"Expected best validation {units.metric_name(tuned.metric)} of so many trials"
-    most = max(map(len, lines.values()))
-    return Table([column("trials", right=True, of=int), *named], range(1, most + 1), title)
 
 
 CHANGES = "changes with tuning"
