@@ -181,7 +181,6 @@ OVERRIDES = {
     "device": (["--device", "tpu"], ["--device tpu", "cpu, gpu or gpu:N"]),
     "device that is not there": (["--device", "gpu:77"], ["--device gpu:77"]),
     "seeds": (["--seeds", "1,x"], ["--seeds", "numbers below 2**31"]),
-    "budget": (["--budget", "soon"], ["--budget", "a duration"]),
     "address": (["--nodes", "2", "--node", "0", "--address", "h:x"], ["HOST:PORT"]),
     "plugin that is missing": (["--plugin", "nowhere.py"], ["nowhere.py", "no such file"]),
 }

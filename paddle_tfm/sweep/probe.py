@@ -15,7 +15,6 @@ from paddle_tfm.data.corpus import Corpus, load_corpus
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import OncePerTexts
-from paddle_tfm.sweep.overview import duration
 from paddle_tfm.train.run import Run, create
 from paddle_tfm.train.trainer import Trainer
 
@@ -118,19 +117,3 @@ def _scoring(trainer: Trainer, examples, searched: int, search, **conditions: An
     before = time.perf_counter()
     trainer.score(few, few, search=search, **conditions)
     return (time.perf_counter() - before) * searched / len(few)
-
-
-def seeds_within(budget: float, variants: Sequence[Probe], at_once: int, most: int) -> int:
-    """How many seeds of every variant are trained within `budget` seconds: at most `most`, and 0 where not one is."""
-    runs = [probe.seconds() for probe in variants]
-    return max((number for number in range(1, most + 1) if duration(runs * number, at_once) <= budget), default=0)
-
-
-def steps_within(budget: float, variants: Sequence[Probe], at_once: int, seeds: int) -> int:
-    """With how many steps a run so many seeds of every variant are trained within `budget` seconds; 0 with none."""
-    low, high = 0, min(probe.steps for probe in variants)
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = duration([probe.seconds(middle) for probe in variants] * seeds, at_once) <= budget
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return low

@@ -140,7 +140,6 @@ def test_a_process_that_ends_before_it_comes_is_not_waited_for(monkeypatch):
         (["--nproc=2", "--workers=2"], "--nproc trains one run after another, each by several processes; --workers trains"),
         (["--nproc=2", "--executor=ray"], "--nproc trains one run after another, each by several processes; --executor trains"),
         (["--nproc=2", "--dry-run"], "--dry-run measures one process, and --nproc trains with several: use one of the two"),
-        (["--nproc=2", "--budget=1h"], "--budget measures one process, and --nproc trains with several: use one of the two"),
         (["--nproc=2", "train.shards=2"], "train.shards=2 promises the same bits on any number of cores, and --nproc "),
         (["--nodes=2"], "several machines need all of --nodes, --node and --address, but --node and --address are missing"),
         (["--node=1"], "several machines need all of --nodes, --node and --address, but --nodes and --address are missing"),

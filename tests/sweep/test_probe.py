@@ -5,7 +5,7 @@ import random
 import pytest
 
 from paddle_tfm.sweep.overview import duration
-from paddle_tfm.sweep.probe import Probe, seeds_within, steps_within
+from paddle_tfm.sweep.probe import Probe
 
 
 def probe(step=0.1, start=1.0, evaluation=2.0, test=3.0, steps=100, every=50) -> Probe:
@@ -33,17 +33,3 @@ def test_runs_side_by_side_end_as_a_simulated_queue_does():
             under_way.remove(now)
             free += 1
         assert duration(seconds, at_once) == pytest.approx(now)
-
-
-def test_what_fits_fits_and_one_more_does_not():
-    found = [probe(step=0.1), probe(step=0.2)]
-    for at_once in (1, 2, 3):
-        for budget in (10.0, 60.0, 200.0):
-            number = seeds_within(budget, found, at_once, 12)
-            runs = [each.seconds() for each in found]
-            assert number == 0 or duration(runs * number, at_once) <= budget
-            assert number == 12 or duration(runs * (number + 1), at_once) > budget
-    steps = steps_within(80.0, found, 1, 2)
-    assert duration([each.seconds(steps) for each in found] * 2, 1) <= 80.0
-    assert duration([each.seconds(steps + 1) for each in found] * 2, 1) > 80.0
-    assert steps_within(1.0, found, 1, 2) == 0

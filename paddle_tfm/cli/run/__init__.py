@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import click
@@ -12,20 +11,6 @@ from paddle_tfm.cli.run.ranks import rank_options
 from paddle_tfm.cli.tables import table_options
 from paddle_tfm.errors import UserError
 from paddle_tfm.units import visible
-
-SECONDS = {"h": 3600, "m": 60, "s": 1}
-
-
-class Duration(click.ParamType):
-    """A time in seconds, written 90s, 30m or 1h30m."""
-
-    name = "duration"
-
-    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
-        """The seconds that `value` says."""
-        if not re.fullmatch(r"(\d+(\.\d+)?[hms])+", str(value)):
-            raise UserError(f"--budget {value}: must be a duration, such as 30m, 2h, 90s or 1h30m")
-        return sum(float(count) * SECONDS[unit] for count, unit in re.findall(r"([\d.]+)([hms])", str(value)))
 
 
 class Recipes(click.Group):
@@ -92,7 +77,6 @@ def command() -> None:
       paddle-tfm run mine.yaml model.dropout=0,0.1,0.3 --baseline 0.1
       paddle-tfm run reverse model.norm=layer,rms "seeds={at_most: 12, looks: [3, 5, 8, 12]}"
       paddle-tfm run mine.yaml --plugin my_norm.py --resume
-      paddle-tfm run compare-norms --budget 30m
       paddle-tfm run compare-norms --dry-run
       paddle-tfm run findings/warm-up --fast
       paddle-tfm run mine.yaml --nproc 2
@@ -126,13 +110,6 @@ def recipe_command(name: str) -> click.Command:
         metavar="VARIANT",
         shell_complete=_complete_variant,
         help="The variant that the others are compared with. Default: what the recipe says, or the first.",
-    )
-    @click.option(
-        "--budget",
-        type=Duration(),
-        metavar="30m|2h|90s",
-        help="Train within this time as many seeds of every variant as fit by 20 steps of each: all steps, the "
-        "same seeds for all, 2 to 12 of them, or at most --seeds. Where fewer fit, nothing is trained.",
     )
     @click.option(
         "--dry-run",

@@ -1,13 +1,10 @@
-"""`run --dry-run` and `--budget`: what the runs of a recipe will cost, by the first steps of each variant."""
+"""`run --dry-run`: what the runs of a recipe will cost, by the first steps of each variant."""
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddle_tfm.cli.common import console, note
-from paddle_tfm.errors import UserError
 from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
@@ -17,8 +14,6 @@ if TYPE_CHECKING:
     from paddle_tfm.registry import Registry
     from paddle_tfm.sweep.probe import Probe
     from paddle_tfm.tabular import Table
-
-MOST_SEEDS = 12  # that --budget chooses by itself: beyond, an interval hardly narrows
 
 
 def probed(recipe: Recipe, registry: Registry, at_once: int) -> tuple[Recipe, list[Probe]]:
@@ -38,53 +33,6 @@ def probed(recipe: Recipe, registry: Registry, at_once: int) -> tuple[Recipe, li
     plans = {name: plans[name] for name in recipe.variants()}
     note(f"Taking {STEPS} steps of {plural(len(plans), 'variant')} …")
     return recipe, list(probes(plans.values(), registry, at_once))
-
-
-def seeds_for(
-    budget: float, recipe: Recipe, registry: Registry, workers: int, chosen: bool, started: float
-) -> list[int]:
-    """The seeds that fit into `budget` seconds from `started` on: of those that the user has `chosen`, the first; else
-    the recipe's and further ones.
-
-    Raises:
-        UserError: fewer than two fit, or than one where one was chosen; with the steps at which they would.
-    """
-    from paddle_tfm.cli.ls.runs_table import clock
-    from paddle_tfm.sweep.overview import duration
-    from paddle_tfm.sweep.probe import seeds_within, steps_within
-
-    if recipe.data.get("tune"):
-        raise UserError(
-            f"--budget chooses the number of seeds, and cannot know how many trials `tune` of {recipe.source} takes; "
-            "leave it out (--dry-run says what the runs cost)"
-        )
-    seeds = recipe.data.get("seeds")
-    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
-        raise UserError(f"--budget chooses the number of seeds, and so does `seeds` of {recipe.source}; add --seeds N")
-    if not chosen:
-        seeds = [*seeds, *(seed for seed in range(1, MOST_SEEDS + len(seeds) + 1) if seed not in seeds)][:MOST_SEEDS]
-    _, measured = probed(recipe, registry, workers)
-    left = budget - (time.monotonic() - started)
-    number, least = seeds_within(left, measured, workers, len(seeds)), min(2, len(seeds))
-    variants = plural(len(measured), "variant")
-    if number < least:
-        needed = duration([probe.seconds() for probe in measured] * least, workers)
-        steps = steps_within(left, measured, workers, least)
-        remedy = f"; with train.steps={steps} they would fit" if steps else ""
-        raise UserError(
-            f"--budget: {plural(least, 'seed')} of {variants} take about {clock(needed)}, and {clock(max(left, 0))} is "
-            f"left{remedy}"
-        )
-    needed = duration([probe.seconds() for probe in measured] * number, workers)
-    note(f"{plural(number, 'seed')} of {variants}: about {clock(needed)} of {clock(left)}")
-    return seeds[:number]
-
-
-def recorded_seeds(folder: Path) -> str | None:
-    """The override with the seeds that a sweep in `folder` began with; None where none is known."""
-    from paddle_tfm.train.sweep_files import read_command
-
-    return next((each for each in reversed(read_command(folder).command) if each.startswith("seeds=[")), None)
 
 
 def show(

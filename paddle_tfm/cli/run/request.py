@@ -33,7 +33,6 @@ class Request:
     overrides: Sequence[str] = ()
     seeds: str | None = None
     baseline: str | None = None
-    budget: float | None = None
     dry_run: bool = False
     out: Path | None = None
     resume: bool = False
@@ -58,11 +57,10 @@ class Request:
 
     def require_sound(self) -> None:
         """Raises UserError where options contradict each other."""
-        option = "--dry-run" if self.dry_run else "--budget" if self.budget is not None else None
-        if option and self.cell:
-            raise UserError(f"{option} is about all runs of a recipe, and --cell about one: use one of the two")
-        if option and self.executor:
-            raise UserError(f"{option} measures this machine, and --executor trains elsewhere: use one of the two")
+        if self.dry_run and self.cell:
+            raise UserError("--dry-run is about all runs of a recipe, and --cell about one: use one of the two")
+        if self.dry_run and self.executor:
+            raise UserError("--dry-run measures this machine, and --executor trains elsewhere: use one of the two")
         if self.executor and self.cell:
             raise UserError("--cell trains one run, here; --executor distributes all of them: use one of the two")
         if self.of_sweep and self.out is not None and not self.out.is_dir():
@@ -103,9 +101,8 @@ class Request:
                 f"{together} trains one run after another, each by several processes; {other} trains several runs side "
                 "by side: use one of the two"
             )
-        if self.dry_run or self.budget is not None:
-            other = "--dry-run" if self.dry_run else "--budget"
-            raise UserError(f"{other} measures one process, and {together} trains with several: use one of the two")
+        if self.dry_run:
+            raise UserError(f"--dry-run measures one process, and {together} trains with several: use one of the two")
 
     @property
     def settings(self) -> list[str]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli.common import Stop, console, create_registry, fetch_bars, note, notes, use_device, warn
+from paddle_tfm.cli.common import Stop, console, create_registry, fetch_bars, notes, use_device, warn
 from paddle_tfm.cli.run import forecast
 from paddle_tfm.cli.run.ranks import Team, team
 from paddle_tfm.cli.run.request import Request
@@ -34,7 +32,6 @@ def train(wanted: Request) -> None:
     from paddle_tfm import runtime
     from paddle_tfm.recipe.sections.trials import planned
 
-    started = time.monotonic()
     wanted.require_sound()
     recipe = wanted.recipe()
     registry = create_registry(wanted.plugins)
@@ -43,9 +40,6 @@ def train(wanted: Request) -> None:
     folder = wanted.out or recipe.folder()
     at_once = 1 if device.startswith("gpu") or wanted.processes > 1 else runtime.threads()
     workers = wanted.workers or at_once
-    if wanted.budget is not None:
-        wanted = _within_budget(wanted, recipe, registry, folder, workers, started)
-        recipe = wanted.recipe()
     if wanted.dry_run:
         at_once = min(workers, _count(wanted, recipe))
         recipe, measured = forecast.probed(recipe, registry, at_once)
@@ -108,22 +102,6 @@ def _executor(wanted: Request, registry: Registry):
             "out"
         )
     return executor
-
-
-def _within_budget(
-    wanted: Request, recipe: Recipe, registry: Registry, folder: Path, workers: int, started: float
-) -> Request:
-    """The same, with the seeds that fit into --budget; where it is continued those that it began with, and it is said
-    if they are not those that are asked for."""
-    asked = [setting for setting in wanted.settings if setting.startswith("seeds=")]
-    seeds = forecast.recorded_seeds(folder) if wanted.resume else None
-    if seeds is None:
-        chosen, budget = wanted.seeds is not None, wanted.budget or 0.0
-        seeds = f"seeds={forecast.seeds_for(budget, recipe, registry, workers, chosen, started)}"
-    elif asked and asked[-1] != seeds:
-        note(f"--resume continues {seeds}, with which --budget began, and not {asked[-1]}: leave --budget out for them")
-    others = [setting for setting in wanted.settings if setting not in asked]
-    return replace(wanted, overrides=[*others, seeds], seeds=None, baseline=None)
 
 
 def _count(wanted: Request, recipe: Recipe) -> int:
