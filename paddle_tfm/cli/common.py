@@ -17,6 +17,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.units import visible, whole_number
 
 MAX_GPUS = 10_000  # of one machine, to whoever names one
+STANDARD = "-"  # in the place of a file: standard input or output
 NOTEBOOK = "JPY_PARENT_PID"  # Jupyter sets it for what its cells run
 
 plugin_option = click.option(
@@ -129,6 +130,17 @@ def note(text: str) -> None:
     from rich.markup import escape
 
     notes().print(f"[dim]{escape(text)}[/]")
+
+
+def check_output(target: str, source: str | None, option: str = "--output") -> None:
+    """Raises UserError, before the work, where the output cannot be written."""
+    if target == STANDARD:
+        return
+    path = Path(target)
+    if source not in (None, STANDARD) and path.exists() and path.samefile(source):
+        raise UserError(f"{option} {target}: that is the input; name another file")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UserError(f"{option} {target}: no file can be written there")
 
 
 @contextmanager

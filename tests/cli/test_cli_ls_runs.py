@@ -185,6 +185,9 @@ def test_half_a_run_is_unreadable_and_the_others_are_listed(trained, tmp_path):
         ["default/seed-2", "done"],
     ]
     assert "results.json: damaged" in done.out and "Traceback" not in done.err
+    done = call("ls", "runs", tmp_path / "out", "--follow")  # it ends: nothing will change
+    assert done.status == 2 and "results.json: damaged" in done.err
+    assert "default/seed-2: done" in done.out
 
 
 def many(count, states):

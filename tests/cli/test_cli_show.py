@@ -18,7 +18,7 @@ def test_a_page_says_all_that_a_recipe_needs():
         "Batch normalization of each channel",
         "Formula y = (x − mean) / sqrt(variance + eps) · weight + bias",
         "The engine fills in d_model: the width C of what is normalized",
-        "eps number, above 0 1e-05 momentum number, in (0, 1], or cumulative 0.1",
+        "eps number 1e-05 momentum number, or cumulative 0.1",
         "causal_in_training: in training the statistics mix all tokens of the batch",
         "arXiv:1502.03167 https://arxiv.org/abs/1502.03167",
         "compare-norms: batch",
@@ -32,7 +32,7 @@ def test_a_page_says_all_that_a_recipe_needs():
 def test_a_name_of_one_kind_needs_no_kind_and_the_menu_of_beam_is_there():
     done = call("show", "beam")
     assert done.out == call("show", "search:beam").out
-    assert re.search(r"^size +whole number, in \[1, 10000\] +5$", done.out, re.M)
+    assert re.search(r"^size +whole number +5$", done.out, re.M)
     about = json.loads(call("show", "beam", "--json").out)
     assert {option["name"] for option in about["options"]} >= {"size", "alpha", "max_ratio", "min_length"}
     assert about["papers"][0].startswith("arXiv:1609.08144")
@@ -60,15 +60,14 @@ def test_a_misspelled_name_gets_the_nearest(arguments, sentence):
 def test_a_component_of_a_file_is_shown_with_its_options(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from paddle_tfm import hookimpl\nfrom paddle_tfm.protocols import Norm\n"
-        "from paddle_tfm.validators import between\n"
         "class Mine(Norm):\n    'Divides by [b]the norm[/b].'\n"
-        "    def __init__(self, d_model: int, share: float = 0.5):\n        between('[0, 1)', share=share)\n"
+        "    def __init__(self, d_model: int, share: float = 0.5):\n        super().__init__()\n"
         "@hookimpl\ndef register_norms():\n    return {'mine': Mine}\n"
     )
     done = call("show", "norm:mine", "--plugin", tmp_path / "mine.py")
     assert done.status == 0, done.err
     assert "Divides by [b]the norm[/b]." in done.out
-    assert re.search(r"^share +number, in \[0, 1\) +0\.5$", done.out, re.M)
+    assert re.search(r"^share +number +0\.5$", done.out, re.M)
     assert "d_model: the width C of what is normalized" in done.out
 
 

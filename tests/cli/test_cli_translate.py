@@ -4,6 +4,7 @@ alignments."""
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import os
 import pty
@@ -13,15 +14,17 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 import pytest
 from command_line import TINY, call
+from rich.console import Console
 
 import paddle_tfm
-from paddle_tfm.cli import lines as cli_lines
-from paddle_tfm.cli.translate import _row
+from paddle_tfm.cli.translate import jobs
+from paddle_tfm.cli.translate import lines as cli_lines
+from paddle_tfm.data import pairs
 from paddle_tfm.inference.translate import Translation
 
 COMMAND = [sys.executable, "-m", "paddle_tfm", "translate"]
@@ -97,8 +100,8 @@ def test_a_line_ends_where_a_line_feed_is_and_nowhere_else(run):
     assert out.split("\n")[5] == translate(run, "1").rstrip("\n")
     assert translate(run, stdin="\ufeff1 2") == translate(run, "1 2")
     assert translate(run, stdin="\n\n") == "\n\n"
-    source = cli_lines.LineSource("a file", nullcontext([b"\xef\xbb\xbfa\r\n", b" b\x0b\n", b"\n", b"c"]))
-    assert list(cli_lines.chunks(source, [])) == [["a", " b\x0b", "", "c"]]
+    source = cli_lines.Lines("a file", nullcontext([b"\xef\xbb\xbfa\r\n", b" b\x0b\n", b"\n", b"c"]))
+    assert list(source.chunks()) == [["a", " b\x0b", "", "c"]]
 
 
 def test_no_line_in_no_line_out(run, tmp_path):
@@ -132,7 +135,7 @@ def test_lines_are_read_and_written_a_chunk_at_a_time(run, input_file, monkeypat
     real = cli_lines.open_lines
 
     def watch(texts, source):
-        return real(texts, source)._replace(lines=nullcontext(Watched(input_file.read_bytes().splitlines(True))))
+        return replace(real(texts, source), opened=nullcontext(Watched(input_file.read_bytes().splitlines(True))))
 
     monkeypatch.setattr("paddle_tfm.cli.translate.open_lines", watch)
     translate(run, "--input", input_file, "--output", "out.txt")
@@ -191,9 +194,9 @@ def test_n_best_of_one_is_a_table_too(run):
 def test_an_output_is_one_line_whatever_is_in_it():
     """Pieces of bytes can spell line ends and tabs."""
     output = Translation("a\nb\r\tc", score=-1.0)
-    assert _row(7, output, None, False) == "a b \tc\n"
-    assert _row(7, output, None, True) == "a b  c\t-1.0000\t-1.0000\n"
-    assert _row(7, output, 2, False) == "7\ta b  c\n"
+    assert jobs.row(7, output, None, False) == "a b \tc\n"
+    assert jobs.row(7, output, None, True) == "a b  c\t-1.0000\t-1.0000\n"
+    assert jobs.row(7, output, 2, False) == "7\ta b  c\n"
 
 
 # ----------------------------------------------------------------------------------------------------------- attention
@@ -258,7 +261,7 @@ def test_an_attention_without_weights_is_refused_and_nothing_is_written(tmp_path
         (["--input", "absent.txt"], "absent.txt: No such file or directory"),
         (["--input", "folder"], "folder: Is a directory"),
         (["--input", "cut.gz"], "cut.gz after line 1000: not a whole gzip file: "),
-        (["--input", "long.gz"], "long.gz, line 1: has 100,000,000 bytes or more; is it lines of text?"),
+        (["--input", "long.gz"], "long.gz, line 1: has 10,000 bytes or more; is it lines of text?"),
         (["--input", "plain.gz"], "plain.gz after line 0: not a whole gzip file: "),
         (["--input", "twice.gz"], "twice.gz: is packed by xz; unpack it first"),
         (["--input", "in.txt", "--output", "in.txt"], "--output in.txt: that is the input; name another file"),
@@ -274,13 +277,14 @@ def test_an_attention_without_weights_is_refused_and_nothing_is_written(tmp_path
         (["--search", "{name: sampling, top_q: 1}", "1"], "recipe has 1 problem\n    --search.top_q  'sampling' has no option 'top_q'"),
     ],
 )  # fmt: skip
-def test_what_the_user_can_mend_is_one_sentence(run, input_file, tmp_path, arguments, message):
+def test_what_the_user_can_mend_is_one_sentence(run, input_file, tmp_path, arguments, message, monkeypatch):
+    monkeypatch.setattr(pairs, "LINE_BYTES", 10_000)
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").write_text("")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 2\n" * 1000)[:-4])
     (tmp_path / "plain.gz").write_bytes(b"1 2\n")
     (tmp_path / "twice.gz").write_bytes(gzip.compress(lzma.compress(b"1 2\n")))
-    (tmp_path / "long.gz").write_bytes(gzip.compress(bytes(100_000_001), 1))
+    (tmp_path / "long.gz").write_bytes(gzip.compress(bytes(10_001)))
     done = call("translate", run, *arguments)
     assert (done.status, done.out) == (2, "")
     (sentence,) = re.findall(r"^Error: ((?:.|\n)*)", done.err, re.M)
@@ -322,36 +326,27 @@ def test_what_was_translated_before_a_broken_end_stays(run, input_file, tmp_path
 # ----------------------------------------------------------------------------------------------- terminals and stopping
 
 
-def test_an_interrupt_leaves_whole_lines(run, tmp_path):
-    """Ctrl-C while a long file is translated: exit status 130, whole lines, the first ones."""
-    count = 400_000
-    (tmp_path / "long.txt").write_text("1 2 3\n" * count)
-    command = [*COMMAND, run, "--input", "long.txt", "--output", "out.txt"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    until(lambda: (tmp_path / "out.txt").exists() and (tmp_path / "out.txt").stat().st_size > 0)
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
-    text = (tmp_path / "out.txt").read_text()
-    written = text.count("\n")
-    assert 0 < written < count and written % 2000 == 0
-    assert text == translate(run, "1 2 3") * written
-    assert re.search(r"^Stopped after [\d,]+ lines, which are written\.$", stderr, re.M)
-    assert "Traceback" not in stderr
+def test_an_interrupt_leaves_whole_lines(run, input_file, tmp_path, monkeypatch):
+    """Ctrl-C within the third chunk: exit status 130, whole lines, the first ones."""
+    whole = translate(run, "--input", input_file)
+    monkeypatch.setattr(cli_lines, "CHUNK_LINES", 2)
+    real = jobs.Translating.__call__
+
+    def pressed(job, lines, before, write, progress):
+        if before == 4:
+            raise KeyboardInterrupt
+        real(job, lines, before, write, progress)
+
+    monkeypatch.setattr(jobs.Translating, "__call__", pressed)
+    done = call("translate", run, "--input", "in.txt", "--output", "out.txt")
+    assert done.status == 130, done.err
+    assert (tmp_path / "out.txt").read_text() == "".join(whole.splitlines(True)[:4])
+    assert "Stopped after 4 lines, which are written.\n" in done.err and "Traceback" not in done.err
 
 
-def until(done, seconds=60):
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-@pytest.mark.parametrize("channel", [pty.openpty, lambda: os.pipe()[::-1]], ids=["terminal", "pipe"])
-def test_a_line_is_answered_before_the_next(run, channel):
-    ours, theirs = channel()
+def test_a_line_is_answered_before_the_next(run):
+    ours, theirs = pty.openpty()
     process = subprocess.Popen([*COMMAND, run], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    is_typed = os.isatty(theirs)
     os.close(theirs)
     for line in ("1 2 3", "", "4"):
         os.write(ours, f"{line}\n".encode())
@@ -359,15 +354,11 @@ def test_a_line_is_answered_before_the_next(run, channel):
         if not answered:
             process.kill()
         assert process.stdout.readline() == translate(run, line)
-    if is_typed:
-        os.write(ours, b"\x04")
-    else:
-        os.close(ours)
+    os.write(ours, b"\x04")
     rest, stderr = process.communicate(timeout=60)
-    if is_typed:
-        os.close(ours)
+    os.close(ours)
     assert (process.returncode, rest) == (0, "")
-    assert ("Type a line, Ctrl-D to end." in stderr) == is_typed
+    assert "Type a line, Ctrl-D to end." in stderr
 
 
 @contextmanager
@@ -389,7 +380,7 @@ def within(seconds):
 def test_chunks_of_a_pipe_hold_what_has_arrived():
     reader, writer = os.pipe()
     with within(60), os.fdopen(reader, "rb") as theirs, os.fdopen(writer, "wb", buffering=0) as ours:
-        arriving = cli_lines.chunks(cli_lines.LineSource("a pipe", theirs), [])
+        arriving = cli_lines.Lines("a pipe", theirs).chunks()
         ours.write(b"a\nb\nhalf of c")
         assert next(arriving) == ["a", "b"]
         ours.write(b", whole\r\n")
@@ -399,31 +390,11 @@ def test_chunks_of_a_pipe_hold_what_has_arrived():
         assert [len(chunk) for chunk in arriving] == [2_000, 501]
 
 
-def test_a_file_shows_its_progress_on_a_terminal(run, input_file):
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
-    command = [*COMMAND, run, "--input", input_file]
-    process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environment, text=True)
-    os.close(theirs)
-    out, _ = process.communicate(timeout=60)
-    seen = b""
-    while True:
-        try:
-            seen += os.read(ours, 65536)
-        except OSError:  # the other end is closed
-            break
-    os.close(ours)
-    assert out == translate(run, "--input", input_file)
-    assert re.search(rf"/{len(LINES)}\D.*lines", seen.decode())
-
-
-def test_a_reader_that_goes_away_ends_it_quietly(run, tmp_path):
-    (tmp_path / "long.txt").write_text("1 2 3\n" * 20_000)
-    process = subprocess.Popen([*COMMAND, run, "--input", "long.txt"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout.readline().decode() == translate(run, "1 2 3")
-    process.stdout.close()
-    stderr = process.stderr.read().decode()
-    assert (process.wait(60), stderr) == (0, "")
+def test_a_file_shows_its_progress_on_a_terminal(run, input_file, monkeypatch):
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=100)
+    monkeypatch.setattr(cli_lines, "notes", lambda: terminal)
+    translate(run, "--input", input_file)
+    assert re.search(rf"[ m]{len(LINES)}/{len(LINES)}\D.*lines", terminal.file.getvalue())
 
 
 # -------------------------------------------------------------------------------------------------- what is worth knowing

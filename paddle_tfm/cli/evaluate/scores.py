@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paddle_tfm.cli.common import console, warn
-from paddle_tfm.cli.lines import check_output
+from paddle_tfm.cli.common import check_output, console, warn
 from paddle_tfm.cli.tables import print_table
 from paddle_tfm.errors import UserError
 from paddle_tfm.tabular import ESSENTIAL, Column, Table, column

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from paddle_tfm.data.fetch import in_words
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.protocols import SPLITS, Dataset, Example, RemoteFile
 from paddle_tfm.tabular import Table, column
+from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
     from paddle_tfm.components import Entry
@@ -38,8 +38,8 @@ def list_datasets(registry: Registry, form: str | None) -> None:
 
 
 def show_dataset(registry: Registry, name: str, settings: Sequence[str], fetch: bool, form: str | None) -> None:
-    """Facts and files of the dataset with these settings, how long its texts are, and the first of them. `fetch`: what
-    is missing of its files is fetched before."""
+    """Facts and files of the dataset with these settings, how many pairs it has, and the first ones. `fetch`: missing
+    files are fetched before."""
     dataset = _build(registry, name, settings)
     if fetch:
         with fetch_bars():
@@ -180,43 +180,14 @@ def _hash(file: RemoteFile, pins: dict[str, str]) -> str:
 
 
 def _print_texts(dataset: Dataset) -> None:
-    """Pairs of each split, how long their sides are in words and in characters, and the first pairs."""
+    """How many pairs each split has, and the first ones."""
     from rich.markup import escape
 
-    rows, first = [], list[tuple[str, Example]]()
     for split in SPLITS:
-        words, letters = (Counter[int](), Counter[int]()), (Counter[int](), Counter[int]())  # length → texts, by side
-        for number, example in enumerate(datasets.examples(dataset, split)):
-            if number < FIRST:
-                first.append((split, example))
-            for side, text in enumerate((example.source, example.target)):
-                words[side][len(text.split())] += 1
-                letters[side][len(text)] += 1
-        for side, name in enumerate(("source", "target")):
-            pairs = f"{words[0].total():,}" if side == 0 else ""
-            of_split = {"split": split if side == 0 else "", "pairs": pairs, "side": name}
-            rows.append({**of_split, "words": _spread(words[side]), "characters": _spread(letters[side])})
-    columns = [
-        column("split", style="cyan"),
-        column("pairs", importance=60, right=True),
-        column("side"),
-        column("words", "words: median, 95 %, longest", right=True),
-        column("characters", "characters: median, 95 %, longest", importance=50, right=True),
-    ]
-    console().print()
-    print_table(Table(columns, rows, "Lengths"), WIDER)
-    console().print()
-    for split, example in first:
-        pair = f"{escape(example.source)}  [dim]→[/]  {escape(example.target)}"
-        console().print(f"[cyan]{split:<5}[/]  {pair}", soft_wrap=True)
-
-
-def _spread(lengths: Counter[int]) -> str:
-    """Median, 95th percentile and maximum of a histogram."""
-    total, texts = sum(lengths.values()), 0
-    quantiles: list[int] = []
-    for length in sorted(lengths):
-        texts += lengths[length]  # texts of at most this length
-        while len(quantiles) < 2 and texts >= total * (0.5, 0.95)[len(quantiles)]:
-            quantiles.append(length)
-    return ", ".join(f"{length:,}" for length in [*quantiles, max(lengths)]) if lengths else ""
+        first, number = list[Example](), 0
+        for number, example in enumerate(datasets.examples(dataset, split), 1):
+            if number <= FIRST:
+                first.append(example)
+        console().print(f"\n[cyan]{split}[/]  {plural(number, 'pair')}")
+        for example in first:
+            console().print(f"  {escape(example.source)}  [dim]→[/]  {escape(example.target)}", soft_wrap=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,18 +53,30 @@ def list_runs(folder: str | None, form: str | None) -> None:
 
 
 def follow_runs(folder: Path) -> None:
-    """Show what changes, looking again and again, until all runs are finished; then their verdicts."""
+    """Show what changes, looking again and again, until all runs are finished; then their verdicts.
+
+    Raises:
+        UserError: no run is there, or those that are not finished cannot be read, so that nothing will change.
+    """
     from paddle_tfm.cli.run.progress import can_redraw
 
     reader = FolderReader(folder)
     overview = reader.look()
     _require_runs(overview)
     try:
-        overview = (_redraw if can_redraw(console()) else _lines)(reader, overview)
+        with _redrawing(overview) if can_redraw(console()) else nullcontext(Lines().show) as show:
+            while any(not run.is_finished and run.state != "unreadable" for run in overview.runs):
+                show(overview)
+                time.sleep(EVERY)
+                overview = reader.look()
+            show(overview)
     except KeyboardInterrupt:
         raise click.exceptions.Exit(130) from None
     for sweep in overview.sweeps:
-        _print_verdict(sweep, len(overview.sweeps) > 1)
+        if sweep.is_finished:
+            _print_verdict(sweep, len(overview.sweeps) > 1)
+    if not overview.is_finished:
+        raise UserError("; ".join(run.note for run in overview.runs if not run.is_finished))
 
 
 def _require_runs(overview: Overview) -> None:
@@ -71,48 +85,47 @@ def _require_runs(overview: Overview) -> None:
         raise UserError(f"{overview.folder}: no run is here; start one: paddle-tfm run quickstart")
 
 
-def _redraw(reader: FolderReader, overview: Overview) -> Overview:
+@contextmanager
+def _redrawing(first: Overview) -> Iterator[Callable[[Overview], None]]:
+    """Yields what draws the table of an overview in the place of the one before."""
     from rich.live import Live
 
-    verdicts = Verdicts()
+    verdicts, title = Verdicts(), str(first.folder)
 
-    def drawn() -> RunsTable:
+    def draw(overview: Overview) -> None:
         below = [(sentence, "yellow") for sentence in notes(overview)]
-        return RunsTable(overview, str(reader.folder), [*below, *((text, "bold") for text in verdicts(overview))])
+        table = RunsTable(overview, title, [*below, *((text, "bold") for text in verdicts(overview))])
+        live.update(table, refresh=True)
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the cursor comes back
-    shown = RunsTable(overview, str(reader.folder))  # at once: a verdict loads SciPy first
-    try:
-        with Live(shown, console=console(), auto_refresh=False, transient=True) as live:
-            live.refresh()
-            while not overview.is_finished:
-                shown = drawn()
-                live.update(shown, refresh=True)
-                time.sleep(EVERY)
-                overview = reader.look()
-    except KeyboardInterrupt:
-        console().print(shown)
-        raise
-    return overview
+    shown = RunsTable(first, title)  # at once: a verdict loads SciPy first
+    with Live(shown, console=console(), auto_refresh=False, transient=True) as live:
+        live.refresh()
+        try:
+            yield draw
+        except KeyboardInterrupt:
+            live.transient = False  # what was seen last stays
+            raise
 
 
-def _lines(reader: FolderReader, overview: Overview) -> Overview:
-    states: dict[Path, str] = {}
-    verdicts, said = Verdicts(), list[str]()
-    while True:
+class Lines:
+    """A line for each run whose state changed, and for each early verdict."""
+
+    def __init__(self) -> None:
+        self.states: dict[Path, str] = {}
+        self.verdicts, self.said = Verdicts(), list[str]()
+
+    def show(self, overview: Overview) -> None:
+        """Print what is new since the overview before."""
         for run in overview.runs:
-            if states.get(run.folder, "waiting") != run.state:
-                states[run.folder] = run.state
+            if self.states.get(run.folder, "waiting") != run.state:
+                self.states[run.folder] = run.state
                 echo(in_words(run))
-        if (sentences := verdicts(overview)) != said:
+        if (sentences := self.verdicts(overview)) != self.said:
             for sentence in sentences:
                 echo(sentence)
-            said = sentences
+            self.said = sentences
         sys.stdout.flush()
-        if overview.is_finished:
-            return overview
-        time.sleep(EVERY)
-        overview = reader.look()
 
 
 def _print_verdict(sweep: SweepRuns, named: bool) -> None:

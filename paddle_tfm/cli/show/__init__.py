@@ -32,7 +32,7 @@ def complete_what(context: click.Context, parameter: click.Parameter, incomplete
 def command(recipe: str, overrides, as_json: bool, plugins) -> None:
     """Print RECIPE with its base and overrides merged, as YAML that `run` accepts again.
 
-    Of a component, KIND:NAME: its formula, what the engine fills in, its options with defaults and ranges, papers, the
+    Of a component, KIND:NAME: its formula, what the engine fills in, its options with types and defaults, papers, the
     checks that it cannot pass, recipes that name it, and how to name it in yours.
 
     \b

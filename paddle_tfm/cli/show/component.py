@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-import textwrap
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paddle_tfm.cli.common import console
@@ -27,13 +25,6 @@ NAMED_RECIPES = 8  # that are printed
 MAX_CHOICES = 24  # of an option, that are written out
 TYPES = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "None": "null"}
 ENGINE = "from the model"  # the default of a given that a recipe may set
-# What a validator requires, in words
-IN_WORDS: dict[str, Callable[[object], str]] = {
-    "positive": lambda bound: "above 0",
-    "not_negative": lambda bound: "at least 0",
-    "at_least": lambda bound: f"at least {bound}",
-    "between": lambda bound: f"in {bound}",
-}
 
 
 def facts(entry: Entry, registry: Registry) -> dict[str, Any]:
@@ -48,8 +39,8 @@ def facts(entry: Entry, registry: Registry) -> dict[str, Any]:
     filled = [name for name in parameters(cls) if name in givens]
     protocol = next(each for each in cls.__mro__ if "kind" in vars(each))
     meanings = _meanings(inspect.getdoc(protocol) or "")
-    options, rules = registry.options(entry.kind, entry.name), _rules(cls)
-    settings = _example_settings(options, rules, givens, entry, registry)
+    options = registry.options(entry.kind, entry.name)
+    settings = _example_settings(options, givens, entry, registry)
     return {
         "kind": entry.kind,
         "name": entry.name,
@@ -60,9 +51,7 @@ def facts(entry: Entry, registry: Registry) -> dict[str, Any]:
         "summary": entry.summary(),
         "docstring": docstring,
         "filled_in": {name: meanings.get(name, "") for name in filled},
-        "options": [
-            _option(option, *rules.get(name, ("", ())), from_engine=name in filled) for name, option in options.items()
-        ],
+        "options": [_option(option, from_engine=name in filled) for name, option in options.items()],
         "expected_failures": dict(getattr(cls, "expected_failures", {})),
         "papers": _papers(docstring),
         "default": default(entry.kind) == entry.name,
@@ -126,13 +115,12 @@ def _recipes(about: Mapping[str, Any]) -> None:
         _prose(f"and {more} more (--json has all)")
 
 
-def _option(option: Option, rule: str, choices: Sequence[str], from_engine: bool) -> dict[str, object]:
-    kind = component_kind(option.annotation)
-    choices = choices or _literal_choices(option.annotation)
+def _option(option: Option, from_engine: bool) -> dict[str, object]:
+    kind, choices = component_kind(option.annotation), _literal_choices(option.annotation)
     missing = ENGINE if from_engine else "required"
     return {
         "name": option.name,
-        "must_be": _must_be(option, rule, choices),
+        "must_be": _must_be(option, choices),
         "default": missing if option.required else recipe_text(option.default),
         "required": option.required and not from_engine,
         "choices": list(choices),
@@ -140,8 +128,8 @@ def _option(option: Option, rule: str, choices: Sequence[str], from_engine: bool
     }
 
 
-def _must_be(option: Option, rule: str, choices: Sequence[str]) -> str:
-    """The type and the range of an option, in words: `number, in (0, 1]`."""
+def _must_be(option: Option, choices: Sequence[str]) -> str:
+    """The type of an option, in words: `whole number or null`."""
     if nested := component_kind(option.annotation):
         noun = f"{nested[0]}: a name or {{name: …, options…}}"
         return f"list of such: {noun}" if nested[1] else noun
@@ -149,9 +137,9 @@ def _must_be(option: Option, rule: str, choices: Sequence[str]) -> str:
         _in_words(each) for each in _alternatives(option.annotation) if typing.get_origin(each) is not typing.Literal
     ]
     if not choices:
-        return ", ".join(filter(None, (" or ".join(words), rule)))
+        return " or ".join(filter(None, words))
     if numbers := [word for word in words if word in (TYPES["int"], TYPES["float"])]:  # or one of a few words
-        return ", ".join(filter(None, (numbers[0], rule, f"or {', '.join(choices)}")))
+        return f"{numbers[0]}, or {', '.join(choices)}"
     shown = choices if len(choices) <= MAX_CHOICES else [*choices[:MAX_CHOICES], "…"]
     return f"one of {', '.join(shown)}" + (", or null" if TYPES["None"] in words else "")
 
@@ -178,45 +166,6 @@ def _literal_choices(annotation: object) -> tuple[str, ...]:
     return tuple(str(choice) for each in literals for choice in typing.get_args(each))
 
 
-def _rules(cls: type) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Parameter → what `paddle_tfm.validators` requires of it in the constructors, and the only values allowed."""
-    rules: dict[str, tuple[str, tuple[str, ...]]] = {}
-    for owner in reversed(cls.__mro__):
-        constructor = vars(owner).get("__init__")
-        if not inspect.isfunction(constructor) or owner.__module__.startswith("paddle."):
-            continue
-        try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(constructor)))
-        except (OSError, SyntaxError):  # of a class that was typed into a shell
-            continue
-        rules |= _rules_of(ast.walk(tree), constructor.__globals__)
-    return rules
-
-
-def _rules_of(nodes: Iterator[ast.AST], names: dict[str, Any]) -> dict[str, tuple[str, tuple[str, ...]]]:
-    rules: dict[str, tuple[str, tuple[str, ...]]] = {}
-    for call in nodes:
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-            continue
-        checked = [key.arg for key in call.keywords if key.arg is not None and getattr(key.value, "id", "") == key.arg]
-        if call.func.id in IN_WORDS:
-            sentence = IN_WORDS[call.func.id](_bound(call, names))
-            rules |= {name: (f"{rules[name][0]}, {sentence}" if name in rules else sentence, ()) for name in checked}
-        elif call.func.id == "one_of" and (bound := _bound(call, names)) is not None:
-            rules |= {name: ("", tuple(map(str, bound))) for name in checked}
-        elif call.func.id == "divides" and len(checked) > 1:
-            rules |= {checked[0]: (f"a divisor of {checked[1]}", ())}
-    return rules
-
-
-def _bound(call: ast.Call, names: dict[str, Any]) -> Any:
-    """The bound that a validator is called with: a literal, or made of names of the module; None for any other."""
-    try:
-        return eval(ast.unparse(call.args[0]), names) if call.args else None
-    except NameError:  # of a local variable
-        return None
-
-
 def _meanings(docstring: str) -> dict[str, str]:
     """given → what it is, from the paragraph `Givens:` of a protocol: `d_model: C. steps: of the whole run.`"""
     paragraph = re.search(r"^Givens:\s*\n(.*?)(?:\n\s*\n|\Z)", docstring, re.DOTALL | re.MULTILINE)
@@ -241,14 +190,13 @@ def _papers(docstring: str) -> list[str]:
 
 def _example_settings(
     options: Mapping[str, Option],
-    rules: Mapping[str, tuple[str, tuple[str, ...]]],
     givens: frozenset[str],
     entry: Entry,
     registry: Registry,
 ) -> str:
     """The component as a recipe names it, with what it requires and one option that it does not."""
     settings = {
-        name: _required(option, rules.get(name, ("", ()))[1], entry, registry)
+        name: _required(option, entry, registry)
         for name, option in options.items()
         if option.required and name not in givens
     }
@@ -260,11 +208,11 @@ def _example_settings(
     return f"{{name: {entry.name}, {', '.join(f'{name}: {value}' for name, value in settings.items())}}}"
 
 
-def _required(option: Option, choices: Sequence[str], entry: Entry, registry: Registry) -> str:
+def _required(option: Option, entry: Entry, registry: Registry) -> str:
     """A value for an option without a default."""
     nested = component_kind(option.annotation)
     if nested is None:
-        choices = choices or _literal_choices(option.annotation)
+        choices = _literal_choices(option.annotation)
         return choices[0] if choices else "FILE" if "file" in option.name else "…"
     kind, several = nested
     names = [name for name in registry.names(kind) if (kind, name) != (entry.kind, entry.name)]

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from paddle_tfm.cli.common import create_registry, device_option, note, notes, plugin_option, use_device, warn
+from paddle_tfm.cli.common import (
+    STANDARD,
+    check_output,
+    create_registry,
+    device_option,
+    note,
+    plugin_option,
+    use_device,
+    warn,
+)
 from paddle_tfm.cli.evaluate import checkpoint_option, engine_option, search_option
-from paddle_tfm.cli.lines import STANDARD, LineSource, check_output, chunks, open_lines, writing
+from paddle_tfm.cli.translate.lines import answer, open_lines
 from paddle_tfm.errors import UserError
-from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
-    from paddle_tfm.inference.translate import Translation
     from paddle_tfm.train.run import Run
 
 LENGTH = 200  # of a continuation, where --length does not say
@@ -29,8 +33,6 @@ OF_TRANSLATING = {  # parameters that mean nothing where a text is continued →
     "folder": "--attention",
     "batch_tokens": "--batch-tokens",
 }
-ONE_LINE = str.maketrans("\n\r", "  ")
-ONE_CELL = str.maketrans("\n\r\t", "   ")
 
 
 @click.command(name="translate")
@@ -123,43 +125,24 @@ def command(
     check_output(target, source)
     registry = create_registry(plugins)
     device = use_device(device)
+    from paddle_tfm.cli.translate.jobs import Continuing, Translating
     from paddle_tfm.export.engine import open_engine
-    from paddle_tfm.inference.translate import Remarks
     from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.train.run import load_run
 
     loaded = load_run(run, registry, checkpoint, warn)
     _refuse_of_the_other_kind(loaded)
     built = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
-    undecodable: list[int] = []
-    alignments = _alignment_folder(folder)
     decode = open_engine(loaded, engine, built, checkpoint, scores, device, note)
     if loaded.is_decoder_only:
-
-        def continued(prompt: str, number: int, write: Callable[[str], None]) -> str:
-            output = loaded.generate(prompt, length or LENGTH, built, number=number, on_text=write, decode=decode)
-            return output.text
-
-        _continue_texts(continued, lines, undecodable, target)
-        for sentence in _undecodable(lines.name, undecodable):
-            warn(sentence)
+        answer(lines, Continuing(loaded, built, length or LENGTH, decode), target)
+        lines.warn_of_undecodable()
         return
-    remarks = Remarks(loaded.model, loaded.codec, built)
-    options = {"nbest": nbest or 1, "prefix": prefix, "max_tokens": batch_tokens, "decode": decode}
-
-    def translate(chunk: list[str], first: int, progress: Callable[[int], None] | None) -> str:
-        outputs = loaded.hypotheses(chunk, built, first=first, progress=progress, **options)
-        best = [of_line[0] for of_line in outputs]
-        remarks.add(chunk, best)
-        if alignments is not None:
-            from paddle_tfm.inference.alignment import align
-
-            alignments.add(align(loaded.model, loaded.codec, chunk, best, layer, batch_tokens))
-        numbered = enumerate(outputs, first + 1)
-        return "".join(_row(number, output, nbest, scores) for number, of_line in numbered for output in of_line)
-
-    _translate_chunks(translate, lines, undecodable, target, few=bool(texts))
-    for sentence in [*_undecodable(lines.name, undecodable), *remarks.sentences()]:
+    options = {"prefix": prefix, "max_tokens": batch_tokens, "decode": decode}
+    job = Translating(loaded, built, nbest, scores, folder, layer, **options)
+    answer(lines, job, target)
+    lines.warn_of_undecodable()
+    for sentence in job.remarks.sentences():
         warn(sentence)
 
 
@@ -175,84 +158,3 @@ def _refuse_of_the_other_kind(run: Run) -> None:
     for name, option in OF_TRANSLATING.items():
         if run.is_decoder_only and name in passed:
             raise UserError(f"{option} is of runs that translate, but {run.folder} is decoder-only: leave it out")
-
-
-def _undecodable(name: str, numbers: list[int]) -> Iterator[str]:
-    """What is said of lines that are not UTF-8."""
-    if numbers:
-        which = f"line {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers):,} lines are"
-        first = "" if len(numbers) == 1 else f" (the first: line {numbers[0]})"
-        yield f"{name}: {which} not UTF-8{first}; bytes that are no character were read as �"
-
-
-def _translate_chunks(translate: Callable, lines: LineSource, undecodable: list[int], target: str, few: bool) -> None:
-    """Write what `translate(chunk, number of its first line, progress)` returns for each chunk of lines, and add the
-    numbers of those that are not UTF-8 to `undecodable`. A progress bar shows unless there are `few` lines, or lines
-    and outputs appear on the same terminal."""
-    quiet = few or lines.interactive or (target == STANDARD and sys.stdout.isatty())
-    write, done = None, 0
-    try:
-        with ExitStack() as stack:
-            progress = None if quiet else stack.enter_context(_bar(lines.total))
-            for chunk in chunks(lines, undecodable):
-                output = translate(chunk, done, progress)
-                write = write or stack.enter_context(writing(target))
-                write(output)
-                done += len(chunk)
-    except KeyboardInterrupt:
-        notes().print(f"[yellow]Stopped after {plural(done, 'line')}, which are written.[/]")
-        raise
-
-
-def _continue_texts(continued: Callable, lines: LineSource, undecodable: list[int], target: str) -> None:
-    """Write each line and what `continued(line, its number, write)` returns, which calls `write` with its parts as they
-    come. A line appears with the first of them, so that an error comes alone."""
-    opened: Callable[[str], object] | None = None
-    before, number = "", 0
-
-    with ExitStack() as stack:
-
-        def write(text: str) -> None:
-            nonlocal opened, before
-            opened = opened or stack.enter_context(writing(target))
-            opened(before + text)
-            before = ""
-
-        for chunk in chunks(lines, undecodable):
-            for prompt in chunk:
-                before = ("\n" if number else "") + prompt
-                text = prompt + continued(prompt, number, write)
-                write("" if text.endswith("\n") else "\n")
-                number += 1
-        if not number:
-            write("")
-
-
-def _row(number: int, output: Translation, nbest: int | None, scores: bool) -> str:
-    if nbest is None and not scores:
-        return output.text.translate(ONE_LINE) + "\n"
-    line = [] if nbest is None else [str(number)]
-    columns = [f"{output.score:.4f}", f"{output.mean:.4f}"] if scores else []
-    return "\t".join([*line, output.text.translate(ONE_CELL), *columns]) + "\n"
-
-
-def _alignment_folder(folder: Path | None):
-    if folder is None:
-        return None
-    from paddle_tfm.inference.alignment import AlignmentFolder
-
-    return AlignmentFolder(folder, warn)
-
-
-@contextmanager
-def _bar(total: int | None) -> Iterator[Callable[[int], None] | None]:
-    """A progress bar on standard error, if that is a terminal; yields a callback for the number of finished lines."""
-    if not notes().is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = BarColumn(), MofNCompleteColumn(), TextColumn("lines"), TimeRemainingColumn()
-    with Progress(*columns, console=notes(), transient=True) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda lines: progress.advance(task, lines)

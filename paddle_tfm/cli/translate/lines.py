@@ -1,0 +1,203 @@
+"""Lines in and lines out: files, compressed or not, and the standard streams."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import select
+import sys
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, cast
+
+from paddle_tfm.cli.common import STANDARD, echo, notes, warn
+from paddle_tfm.data.pairs import LINE_BYTES, raw_lines
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import naming
+from paddle_tfm.units import plural
+
+CHUNK_LINES, CHUNK_BYTES = 2_000, 10_000_000  # in memory at a time: no line more once there are as many of either
+ARRIVING = 0.02  # seconds after its first line in which a chunk waits for more: a full pipe is empty for a moment
+
+Write = Callable[[str], None]
+Progress = Callable[[int], None]
+# What is done with a chunk of lines: it gets them, how many were before them, what writes text at once, and what is
+# called with the number of lines that are done.
+Job = Callable[[list[str], int, Write, Progress], None]
+
+
+@dataclass
+class Lines:
+    """The lines that come in, from anywhere."""
+
+    name: str
+    opened: AbstractContextManager[list[bytes] | IO[bytes]]
+    total: int | None = None  # how many lines, where counting them is quick
+    quiet: bool = False  # no progress bar: they are few, or a person types them
+    undecodable: list[int] = field(default_factory=list)  # numbers of the lines that are not UTF-8
+
+    def chunks(self) -> Iterator[list[str]]:
+        """Lines of text without their ends, as many as stay in memory at a time, and no more than have arrived; the
+        first chunk may be empty.
+
+        Bytes that are not UTF-8 become U+FFFD, so that there is an output line for each input line whatever a line
+        holds.
+
+        Raises:
+            UserError: the file is no whole gzip file, or has a line that fills the memory.
+        """
+        chunk: list[str] = []
+        number, size, by = 0, 0, 0.0
+        try:
+            with self.opened as raw:
+                arriving = Arriving(raw) if isinstance(raw, io.BufferedReader) else None
+                lines = raw if isinstance(raw, list) else raw_lines((arriving or raw).readline, self.name)
+                for number, line in enumerate(lines, 1):
+                    by = by if chunk else time.monotonic() + ARRIVING
+                    chunk.append(self._decoded(line, number).rstrip("\r\n"))
+                    size += len(line)
+                    is_full = len(chunk) == CHUNK_LINES or size >= CHUNK_BYTES
+                    if is_full or (arriving and not arriving.has_arrived(by)):
+                        yield chunk
+                        chunk, size = [], 0
+                if chunk or not number:
+                    yield chunk
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise UserError(f"{self.name} after line {number}: not a whole gzip file: {error}") from error
+
+    def _decoded(self, line: bytes, number: int) -> str:
+        encoding = "utf-8-sig" if number == 1 else "utf-8"
+        try:
+            return line.decode(encoding)
+        except UnicodeDecodeError:
+            self.undecodable.append(number)
+            return line.decode(encoding, errors="replace")
+
+    def warn_of_undecodable(self) -> None:
+        """Say, at the end, that lines are not UTF-8."""
+        if numbers := self.undecodable:
+            which = f"line {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers):,} lines are"
+            first = "" if len(numbers) == 1 else f" (the first: line {numbers[0]})"
+            warn(f"{self.name}: {which} not UTF-8{first}; bytes that are no character were read as �")
+
+
+def open_lines(texts: Sequence[str], source: str | None) -> Lines:
+    """The texts of the command line, or else the file `source`; None or -: standard input."""
+    if texts and source is not None:
+        raise UserError("--input: there are TEXTs too; give one or the other")
+    if texts:
+        return Lines("TEXT", nullcontext([os.fsencode(text) for text in texts]), quiet=True)
+    if source in (None, STANDARD):
+        if is_typed := sys.stdin.isatty():
+            notes().print("[dim]Type a line, Ctrl-D to end.[/]")
+        return Lines("standard input", nullcontext(sys.stdin.buffer), quiet=is_typed)
+    if source.endswith(".gz"):
+        return Lines(source, cast(AbstractContextManager[IO[bytes]], gzip.open(source)))
+    total = None
+    if notes().is_terminal and Path(source).is_file():
+        with Path(source).open("rb") as file:
+            total = sum(1 for _ in file)
+    return Lines(source, Path(source).open("rb"), total)
+
+
+class Arriving:
+    """Lines of an open file or pipe, and whether the next has arrived, which a `BufferedReader` would wait for."""
+
+    def __init__(self, file: IO[bytes]):
+        self._descriptor = file.fileno()
+        self._lines: deque[bytes] = deque()
+        self._rest = bytearray()  # of a line whose end has not arrived
+        self._ended = False
+
+    def readline(self, most: int) -> bytes:
+        """The next line, or `most` bytes of it; nothing at the end."""
+        while self._must_read():
+            self._read()
+        if self._lines:
+            return self._lines.popleft()
+        line, self._rest = bytes(self._rest[:most]), self._rest[most:]
+        return line
+
+    def has_arrived(self, by: float) -> bool:
+        """Whether `readline` returns at once, at the latest at `by`, a time of `time.monotonic`."""
+        while self._must_read():
+            if not select.select([self._descriptor], [], [], max(0.0, by - time.monotonic()))[0]:
+                return False
+            self._read()
+        return True
+
+    def _must_read(self) -> bool:
+        return not self._lines and not self._ended and len(self._rest) < LINE_BYTES
+
+    def _read(self) -> None:
+        data = os.read(self._descriptor, 1 << 16)
+        self._ended = not data
+        first, *others = data.split(b"\n")
+        self._rest += first
+        for other in others:
+            self._lines.append(bytes(self._rest) + b"\n")
+            self._rest = bytearray(other)
+
+
+def answer(lines: Lines, job: Job, target: str) -> None:
+    """Hand the lines to `job`, a chunk at a time, and write to `target` what it writes. A progress bar shows unless the
+    lines are few, or lines and outputs appear on the same terminal."""
+    done = 0
+    quiet = lines.quiet or (target == STANDARD and sys.stdout.isatty())
+    try:
+        with _bar(lines.total, quiet) as progress, writing(target) as write:
+            for chunk in lines.chunks():
+                job(chunk, done, write, progress)
+                write("")  # that a file is empty where no line came
+                done += len(chunk)
+    except KeyboardInterrupt:
+        notes().print(f"[yellow]Stopped after {plural(done, 'line')}, which are written.[/]")
+        raise
+
+
+@contextmanager
+def writing(target: str) -> Iterator[Write]:
+    """Yields a function that writes text at once. A file keeps its old content until that is called: an error before it
+    costs nothing."""
+    file: IO[str] | None = None
+
+    def write(text: str) -> None:
+        nonlocal file
+        if target == STANDARD:
+            echo(text, nl=False)
+            return
+        if file is None:
+            opened = (gzip.open if target.endswith(".gz") else open)(target, "wt", encoding="utf-8", newline="\n")
+            file = cast(IO[str], opened)
+        with naming(Path(target)):
+            file.write(text)
+            file.flush()
+
+    try:
+        yield write
+    finally:
+        if file is not None:
+            with naming(Path(target)):  # here alone: an error of the block above is of something else
+                file.close()
+
+
+@contextmanager
+def _bar(total: int | None, quiet: bool) -> Iterator[Progress]:
+    """A progress bar on standard error, if that is a terminal; yields what is called with the number of lines that are
+    done."""
+    if quiet or not notes().is_terminal:
+        yield lambda lines: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = BarColumn(), MofNCompleteColumn(), TextColumn("lines"), TimeRemainingColumn()
+    with Bars(*columns, console=notes(), transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda lines: progress.advance(task, lines)
