@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import multiprocessing
 import os
-import pty
 import re
 import resource
 import shlex
@@ -20,10 +18,9 @@ import urllib.error
 import urllib.request
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import pytest
-from command_line import TINY, call
+from command_line import TINY, call, in_terminal
 from visualdl import LogReader
 
 import paddle_tfm
@@ -86,15 +83,9 @@ def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
         (["run", "revers"], "unknown recipe 'revers'; did you mean 'reverse'? Known: answer-by-copying, base, "),
         (["check", "absent.yaml"], "absent.yaml: no such file; shipped recipes: answer-by-copying, base, "),
         (["show", "broken.yaml"], "broken.yaml line 3: not valid YAML: "),
-        (["check", "reverse", "train.steps"], "override 'train.steps' must look like a.b=value, for instance"),
-        (["check", "reverse", "train.stps=3"], "reverse.yaml has 1 problem\n  command line  train.stps  unknown key"),
-        (["run", "reverse", "model.norm=nrm"], "reverse.yaml has 1 problem\n  command line  model.norm  unknown norm"),
-        (["run", "reverse", "--plugin", "absent.py"], "--plugin absent.py: no such file"),
         (["ls", "components", "--plugin", "broken.py"], "--plugin broken.py, line 2: ZeroDivisionError: division by"),
         (["ls", "components", "nrm"], "unknown kind 'nrm'; did you mean 'norm'? Known: "),
-        (["run", "reverse", "--device", "tpu"], "--device tpu: must be cpu, gpu or gpu:N"),
         (["run", "reverse", "--device", "cpu:1"], "--device cpu:1: must be cpu, gpu or gpu:N"),
-        (["run", "reverse", "--device", "gpu:99"], "--device gpu:99: this Paddle "),
         (["evaluate", "nowhere"], "nowhere: no run is here; `paddle-tfm ls runs` shows where runs are"),
         (["translate", "nowhere", "1 2"], "nowhere: no run is here"),
         (["compare", "nowhere"], "nowhere: no such folder; `compare` takes the folders of finished runs"),
@@ -289,10 +280,9 @@ def same(folder, trained) -> None:
 
 
 @pytest.mark.parametrize(
-    "most, where", [(100, r"\S+"), (6000, "out/default/seed-[12]/checkpoints/best: the checkpoint")]
+    "workers, most, where", [(1, 100, r"\S+"), (2, 6000, "out/default/seed-[12]/checkpoints/best: the checkpoint")]
 )
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_full_disk_is_said_with_the_command_that_continues(most, where, workers):
+def test_a_full_disk_is_said_with_the_command_that_continues(workers, most, where):
     """No file may grow beyond so many bytes: of some text, or of the weights."""
     words = ["run", "reverse", *TINY, "seeds=[1, 2]", "--out=out", f"--workers={workers}"]
     full = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (most, most))
@@ -362,7 +352,7 @@ def test_a_ctrl_c_that_was_handled_hides_no_later_error():
         raise UserError("something else")
 
 
-@pytest.mark.parametrize(("number", "at"), [("SIGINT", "step 1"), ("SIGTERM", "step 2"), ("SIGINT", "step 3")])
+@pytest.mark.parametrize(("number", "at"), [("SIGINT", "step 1"), ("SIGTERM", "step 2")])
 def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(number, at, trained, tmp_path, monkeypatch):
     (tmp_path / "a plugin.py").write_text(SIGNALLER)
     monkeypatch.setenv("SIGNAL_AT", f"{at} {number}")
@@ -387,7 +377,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(number, at, tr
 
 def test_a_killed_run_goes_on_exactly_wherever_it_was_killed(trained, tmp_path, monkeypatch):
     (tmp_path / "kill.py").write_text(SIGNALLER)
-    moments = ["step 1", "step 3", "checkpoint-best 2", "evaluation 2", "end 4"]
+    moments = ["step 3", "checkpoint-best 2"]  # before and within what is written
     folders = [tmp_path / moment for moment in moments]
     for moment, folder in zip(moments, folders):
         monkeypatch.setenv("SIGNAL_AT", f"{moment} SIGKILL")
@@ -488,7 +478,7 @@ def test_show_prints_yaml_that_runs_again(tmp_path):
     (tmp_path / "mine.yaml").write_text(text)
     assert yaml_lines.load(text, "shown")[0]["train"]["steps"] == 9
     assert call("show", "mine.yaml").out == text
-    assert call("check", "mine.yaml").out.splitlines()[0] == "mine.yaml is sound: 5 variants × 3 seeds"
+    assert call("check", "mine.yaml", "--no-step").out.splitlines()[0] == "mine.yaml is sound: 5 variants × 3 seeds"
 
 
 def test_check_says_that_a_recipe_is_sound_or_all_that_is_wrong(tmp_path):
@@ -533,42 +523,6 @@ def test_cp_copies_with_comments_and_never_overwrites_unasked(tmp_path):
     assert call("check", "mine.yaml").status == 0
 
 
-def test_cp_has_one_kind_of_line_ends_and_writes_what_a_link_leads_to(tmp_path):
-    (tmp_path / "windows.yaml").write_bytes(b"base: reverse\r\nname: windows\r\nsummary: w\r\n")
-    (tmp_path / "real.yaml").write_text("old")
-    (tmp_path / "link.yaml").symlink_to("real.yaml")
-    assert call("cp", "windows.yaml", "link.yaml", "--force").status == 0
-    assert (tmp_path / "link.yaml").is_symlink()
-    text = (tmp_path / "real.yaml").read_bytes()
-    assert b"\r" not in text and text.startswith(b"base: reverse\nname: link\n")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["latin.yaml", "copy.yaml"], "latin.yaml: not UTF-8 text (byte 9)"),
-        (["huge.yaml", "copy.yaml"], "huge.yaml: has 1,000,001 bytes, but a recipe has at most 1,000,000"),
-    ],
-)
-def test_what_cp_refuses(arguments, sentence, tmp_path):
-    Path("latin.yaml").write_bytes(b"summary: \xe9\n")
-    Path("huge.yaml").write_bytes(b" " * 1_000_001)
-    done = call("cp", *arguments)
-    assert done.status == 2 and done.err.startswith(f"Error: {sentence}")
-    assert not Path("copy.yaml").exists()
-
-
-def test_cp_leaves_the_old_file_where_the_disk_is_full(tmp_path, monkeypatch):
-    Path("mine.yaml").write_text("mine")
-
-    def full(*arguments):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("paddle_tfm.files.sync", full)
-    assert call("cp", "reverse", "mine.yaml", "--force").err == "Error: mine.yaml: No space left on device\n"
-    assert Path("mine.yaml").read_text() == "mine"
-
-
 # ---------------------------------------------------------------------------------------- shells, pipes and terminals
 
 
@@ -580,33 +534,11 @@ def test_completion_is_a_script_that_bash_accepts(tmp_path):
     assert all(call("completion", shell).status == 0 for shell in ("zsh", "fish"))
 
 
-def terminal(*arguments: str, **variables: str) -> str:
-    """What a terminal would see."""
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **variables}
-    process = subprocess.Popen([*COMMAND, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
-    os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            block = os.read(ours, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not block:
-            break
-        seen += block
-    process.wait()
-    os.close(ours)
-    return seen.decode()
-
-
 def test_colours_are_for_terminals_and_can_be_switched_off():
-    assert ESCAPE in terminal("ls")
-    assert ESCAPE in terminal("rn")
-    for switched_off in (terminal("--no-color", "ls"), terminal("ls", NO_COLOR="1")):
+    assert ESCAPE in in_terminal(100, "ls", "recipes")
+    for switched_off in (in_terminal(100, "--no-color", "ls"), in_terminal(100, "ls", NO_COLOR="1")):
         assert ESCAPE not in switched_off
         assert "quickstart" in switched_off
-    assert ESCAPE not in terminal("rn", NO_COLOR="1")
     assert ESCAPE not in call("ls").out
 
 
@@ -648,14 +580,6 @@ def fetch(address: str, patience: float = 30) -> str:
             if time.monotonic() > until:
                 raise
             time.sleep(0.2)
-
-
-def test_runs_of_two_folders_with_one_variant_each_are_compared(trained, tmp_path):
-    """Rows are named by folder there, and the first folder's baseline is none of them."""
-    shutil.copytree(trained.out, tmp_path / "other")
-    done = call("compare", trained.out, tmp_path / "other", "--out", tmp_path / "both")
-    assert done.status == 0, done.err
-    assert f"against {trained.out}/default" in re.sub(r"\s+", " ", done.out) or "baseline" in done.out
 
 
 def test_a_comparison_that_cannot_be_written_is_shown_all_the_same(trained, tmp_path):

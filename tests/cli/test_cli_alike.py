@@ -25,12 +25,14 @@ def register_norms():
     return {"centre": Centre}
 """
 RECIPE = ("run", "reverse", *TINY, "variants={pre: {}, post: {model.placement: post}}", "baseline=pre", "--workers=1")
-OTHERWISE = {
-    "as asked": (),
-    "steps": ("train.steps=2",),
-    "search": ("search={name: beam, size: 2}",),
-    "texts": ("task.train=70",),
-    "baseline": ("baseline=post",),
+OTHERWISE = {  # sweep → the variants that are compared of it, and what its recipe says otherwise
+    "as asked": ("pre post", ()),
+    "steps": ("pre post", ("train.steps=2",)),
+    "search": ("post", ("search={name: beam, size: 2}",)),
+    "texts": ("post", ("task.train=70",)),
+    "baseline": ("pre post", ("baseline=post",)),
+    "code": ("pre", ()),
+    "new code": ("post", ()),
 }
 
 
@@ -40,11 +42,11 @@ def sweeps(tmp_path_factory) -> Path:
     are."""
     folder = tmp_path_factory.mktemp("sweeps")
     (folder / "norms.py").write_text(NORM, "utf-8")
-    plugin = ("--plugin", folder / "norms.py", "model.norm=centre")
-    for name, more in {**OTHERWISE, "code": plugin, "new code": plugin}.items():
+    for name, (variants, more) in OTHERWISE.items():
         if name == "new code":
             (folder / "norms.py").write_text(NORM.replace("x.mean(-1", "1.1 * x.mean(-1"), "utf-8")
-        for variant in ("pre", "post"):
+        more += ("--plugin", folder / "norms.py", "model.norm=centre") if "code" in name else ()
+        for variant in variants.split():
             done = call(*RECIPE, *more, "--out", folder / name, "--cell", f"{variant}/seed-1")
             assert done.status == 0, done.err
     return folder

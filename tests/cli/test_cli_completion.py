@@ -15,57 +15,77 @@ from pathlib import Path
 
 import pytest
 
+from paddle_tfm.cli import group
+from paddle_tfm.cli.completion import SHELLS
+
 PROGRAM = (
     "import sys\nfrom paddle_tfm.cli import main\n"
     "try:\n    main([])\nfinally:\n    print('paddle' in sys.modules, file=sys.stderr)\n"
 )
 
 
-def complete(*words: str, shell: str = "bash", paddle: bool = False) -> list[str]:
-    """What is proposed in the place of the last word; the words are as a shell passes them. `paddle`: whether Paddle is
-    imported for it."""
-    variables = {
+def variables(shell: str, words: tuple[str, ...]) -> dict[str, str]:
+    """What a shell says of a line; the words are as it passes them."""
+    return {
         "_PADDLE_TFM_COMPLETE": f"{shell}_complete",
         "COMP_WORDS": "\n".join(["paddle-tfm", *words]) if shell == "bash" else " ".join(["paddle-tfm", *words]),
         "COMP_CWORD": str(len(words)) if shell != "fish" else words[-1],
     }
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env={**os.environ, **variables}, capture_output=True, text=True
-    )
-    assert done.stderr == f"{paddle}\n", done.stderr
-    lines = done.stdout.splitlines()
-    if shell == "zsh":  # type, value, help; where there is help, colons of the value are escaped for `_describe`
-        return [line.replace("\\:", ":") for line in lines[1::3]]
-    return [line.partition(",")[2].partition("\t")[0] for line in lines if line]
 
 
-def test_components_behind_the_equals_sign():
+@pytest.fixture
+def complete(monkeypatch):
+    """complete(words): what is proposed in the place of the last word."""
+
+    def ask(*words: str, shell: str = "bash") -> list[str]:
+        for name, value in variables(shell, words).items():
+            monkeypatch.setenv(name, value)
+        lines = SHELLS[shell](group, {}, "paddle-tfm", "_PADDLE_TFM_COMPLETE").complete().splitlines()
+        if shell == "zsh":  # type, value, help; where there is help, colons of the value are escaped for `_describe`
+            return [line.replace("\\:", ":") for line in lines[1::3]]
+        return [line.partition(",")[2].partition("\t")[0] for line in lines if line]
+
+    return ask
+
+
+def test_a_process_answers_in_half_a_second_and_without_paddle():
+    spent = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        asked = os.environ | variables("bash", ("run", "quickstart", "model.norm=la"))
+        done = subprocess.run([sys.executable, "-c", PROGRAM], env=asked, capture_output=True, text=True)
+        assert done.stdout.splitlines() == ["plain,model.norm=layer", "plain,model.norm=layer_std"]
+        assert done.stderr == "False\n"
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(spent) < 0.5, spent
+
+
+def test_components_behind_the_equals_sign(complete):
     norms = complete("run", "quickstart", "model.norm=")
     assert norms[0] == "model.norm=batch" and len(norms) >= 10
-    assert complete("run", "quickstart", "model.norm=la") == ["model.norm=layer", "model.norm=layer_std"]
     assert "search=beam" in complete("run", "quickstart", "search=")
     assert "task=reverse" in complete("check", "reverse", "task=rev")
     assert not any("clinic" in name for name in norms)
 
 
-def test_further_values_behind_a_comma():
+def test_further_values_behind_a_comma(complete):
     assert complete("run", "quickstart", "model.norm=layer,la") == ["model.norm=layer,layer_std"]
     assert complete("run", "quickstart", "model.norm={name: batch, ") == []
     assert complete("run", "reverse", "model.norm=layer,rms", "--baseline", "r") == ["rms"]
 
 
-def test_paths_options_of_paths_and_plain_values():
-    assert {"model.norm.eps=", "model.norm.encoder="} <= set(complete("run", "reverse", "model.norm.", paddle=True))
-    assert complete("run", "reverse", "model.norm.eps=", paddle=True) == ["model.norm.eps=1e-05"]
+def test_paths_options_of_paths_and_plain_values(complete):
+    assert {"model.norm.eps=", "model.norm.encoder="} <= set(complete("run", "reverse", "model.norm."))
+    assert complete("run", "reverse", "model.norm.eps=") == ["model.norm.eps=1e-05"]
     assert "model.norm.encoder=batch" in complete("run", "reverse", "model.norm.encoder=")
     assert complete("run", "reverse", "train.precision=") == ["train.precision=float32", "train.precision=bfloat16"]
     assert complete("run", "reverse", "model.share_embeddings=t") == ["model.share_embeddings=true"]
     assert complete("run", "reverse", "train.st") == ["train.steps="]
-    assert "evaluate.best=token_accuracy" in complete("run", "reverse", "evaluate.best=")
     assert complete("run", "no-such-recipe", "model.norm=") == []
 
 
-def test_verbs_recipes_kinds_and_components():
+def test_verbs_recipes_kinds_and_components(complete):
     assert complete("c") == ["cp", "check", "compare", "completion"]
     assert "quickstart" in complete("run", "q") and "reverse" in complete("check", "re")
     assert complete("plugin", "check", "rot")[0] == "rotary"
@@ -74,21 +94,11 @@ def test_verbs_recipes_kinds_and_components():
     assert "search:" in complete("show", "sear")
 
 
-def test_a_word_that_bash_has_cut_is_one_word_and_only_its_last_piece_is_replaced():
+def test_a_word_that_bash_has_cut_is_one_word_and_only_its_last_piece_is_replaced(complete):
     assert complete("run", "quickstart", "model.norm", "=", "dy") == ["dyt"]
     assert "layer" in complete("run", "quickstart", "model.norm", "=")
     assert complete("show", "norm", ":", "dy") == ["dyt"]
     assert complete("run", "quickstart", "train.steps", "=", "5", "model.norm", "=", "dy") == ["dyt"]
-
-
-def test_an_answer_takes_less_than_half_a_second_of_the_processor():
-    spent = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        complete("run", "quickstart", "model.norm=")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(spent) < 0.5, spent
 
 
 # ---------------------------------------------------------------------------------------------------------- a real bash
@@ -209,7 +219,7 @@ def test_a_word_that_continues_has_no_space_behind_it(shell, tmp_path):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_what_a_shell_would_execute_is_not_offered(shell, tmp_path):
+def test_what_a_shell_would_execute_is_not_offered(shell, tmp_path, complete):
     recipe = tmp_path / "evil.yaml"
     recipe.write_text(
         'name: evil\nmodel: {d_model;touch PWNED;#: 3, norm: rms, "a\\nplain,zz": 1}\n'
