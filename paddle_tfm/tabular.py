@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -141,13 +140,6 @@ class Table(Generic[Row]):
         texts = [i for i in range(len(self.columns)) if i not in numbers]
         return document.table(self.title, [each.heading for each in self.columns], rows, texts)
 
-    def markdown(self) -> list[str]:
-        """The table in Markdown, a line a row."""
-        header = [each.heading for each in self.columns]
-        rows = [header, *([each.cell(row) for each in self.columns] for row in self.rows)]
-        head, *body = (f"| {' | '.join(map(plain_markdown, row))} |" for row in rows)
-        return [head, f"|{'|'.join('---:' if each.right else ':---' for each in self.columns)}|", *body]
-
     def latex(self, name: str, caption: str = "") -> str:
         r"""The table for a paper: booktabs, labelled ``tab:NAME``. `caption`: default, the title."""
         rows = [[each.cell(row) for each in self.columns] for row in self.rows]
@@ -233,11 +225,6 @@ def wrapped(text: str, width: int) -> list[str]:
         else:
             lines += chop_cells(word, width)
     return [line for line in lines if line] or [""]
-
-
-def plain_markdown(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
-    return re.sub(r"([\\`*|<>\[\]#])", r"\\\1", " ".join(text.split()))
 
 
 def _unbroken(word: str) -> int:

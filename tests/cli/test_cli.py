@@ -162,7 +162,7 @@ def test_run_leaves_the_files_of_the_design(trained):
         "checkpoints/last/optimizer.safetensors",
     }
     assert {path.name for path in trained.out.iterdir() if path.is_file()} == {
-        *("command.json", "comparison.json", "comparison.md", "comparison.html", "comparison.png")
+        *("command.json", "comparison.json", "comparison.html", "comparison.png")
     }
     rows = [json.loads(line) for line in (trained.folder / "metrics.jsonl").read_text().splitlines()]
     assert [(row["step"], "evaluation" in row) for row in rows] == [

@@ -2,13 +2,11 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
-from command_line import in_terminal
+from command_line import call, in_terminal
 
-WIDTHS = (60, 80, 100, 140)
+WIDTHS = (60, 140)  # of a table alone: tests/test_tabular.py
 
 
 def plain(text: str) -> str:
@@ -51,10 +49,9 @@ def test_a_terminal_of_any_width_shows_the_verdict_whole(two_variants, tmp_path,
 
 
 def test_a_pipe_gets_lines_without_padding_and_colours(two_variants, tmp_path):
-    command = [sys.executable, "-m", "paddle_tfm", "compare", str(two_variants), "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert not [line for line in done.stdout.splitlines() if line != line.rstrip()]  # sentences below it too
-    lines = done.stdout.partition("mean ±")[0].splitlines()
+    done = call("compare", two_variants, "--out", tmp_path)
+    assert done.status == 0, done.err
+    assert not [line for line in done.out.splitlines() if line != line.rstrip()]  # sentences below it too
+    lines = done.out.partition("mean ±")[0].splitlines()
     assert not set("".join(lines)) & set("│┃━─\x1b")
     assert "parameters" in lines[1] + lines[2] + lines[3] and max(map(len, lines)) > 100

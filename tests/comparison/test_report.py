@@ -1,4 +1,4 @@
-"""The report of a comparison: what it says, that it is sound HTML, Markdown and JSON, and what the figure shows."""
+"""The report of a comparison: what it says, that it is sound HTML and JSON, and what the figure shows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pytest
 from finished_runs import finished, predicted
 
 from paddle_tfm import create_registry
+from paddle_tfm.comparison import columns
 from paddle_tfm.comparison.report.outputs import samples, side_by_side, similarity
-from paddle_tfm.comparison.report.report import Report, markdown
+from paddle_tfm.comparison.report.report import Report
 from paddle_tfm.comparison.runs.curves import mean_points, read_curves
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
@@ -122,12 +123,12 @@ def evil(tmp_path):
 # --------------------------------------------------------------------------------------------------------------- files
 
 
-def test_write_makes_the_folder_and_four_files(tmp_path):
+def test_write_makes_the_folder_and_its_files(tmp_path):
     series(tmp_path / "runs", "a", [0.5])
     comparison = table(tmp_path / "runs")
     comparison.folder = tmp_path / "new" / "place"
     paths = write(comparison)
-    names = {"json": "json", "markdown": "md", "page": "html", "figure": "png"}
+    names = {"json": "json", "page": "html", "figure": "png"}
     assert paths == {what: tmp_path / "new" / "place" / f"comparison.{end}" for what, end in names.items()}
     assert all(path.stat().st_size > 200 for path in paths.values())
     assert {path.name for path in (tmp_path / "new" / "place").iterdir()} == {path.name for path in paths.values()}
@@ -220,7 +221,6 @@ def test_the_verdict_says_what_the_seeds_can_tell(tmp_path, values, sentence):
     comparison = table(tmp_path, baseline="base")
     assert verdict(comparison) == sentence
     assert sentence in Page(render(comparison)).texts
-    assert sentence in markdown(comparison).splitlines()
 
 
 def test_the_verdict_says_that_a_score_is_of_the_validation_split(tmp_path):
@@ -281,7 +281,6 @@ def test_the_signature_is_in_every_form_of_the_report(tmp_path):
     for variant in ("post", "pre"):
         series(tmp_path, variant, [30.0, 31.0], metric="bleu", signatures={"bleu": SIGNATURE})
     comparison = table(tmp_path, "bleu", "post")
-    assert f"- bleu: {SIGNATURE}".replace("|", r"\|") in markdown(comparison)
     paths = write(comparison)
     assert json.loads(paths["json"].read_text("utf-8"))["signatures"] == {"bleu": SIGNATURE}
     assert f"<p>bleu: {SIGNATURE}</p>" in paths["page"].read_text("utf-8")
@@ -293,29 +292,22 @@ def test_the_signature_is_in_every_form_of_the_report(tmp_path):
 # --------------------------------------------------------------------------------------------------------------- table
 
 
-def cells(line):
-    """A Markdown row, split at the pipes that are not escaped."""
-    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-
-
-def test_every_markdown_row_has_as_many_cells_as_the_header(evil):
-    rows = [line for line in evil.paths["markdown"].read_text("utf-8").splitlines() if line.startswith("|")]
-    assert len(rows) == 2 + 3
-    assert {len(cells(row)) for row in rows} == {len(cells(rows[0]))}
-    assert cells(rows[0])[:4] == ["variant", "exact match ↑", "verdict", "difference"]
-    assert all(re.fullmatch(":?-+:?", cell) for cell in cells(rows[1]))
-    assert "<script" not in re.sub(r"\\<", "", evil.paths["markdown"].read_text("utf-8"))
-
-
 def test_a_row_reads_as_people_write_it(tmp_path):
     series(tmp_path, "base", [0.5, 0.6])
     finish(tmp_path, "other", 1, 0.6)
     finish(tmp_path, "other", 2, 0.9)
     finish(tmp_path, "other", 3, 0.1, diverged=LOST)
-    lines = markdown(table(tmp_path, baseline="base")).splitlines()
-    rows = {cells(line)[0]: cells(line)[1:] for line in lines if line.startswith("|")}
+    shown = columns.table(table(tmp_path, baseline="base"))
+    rows = {row.variant: [column.cell(row) for column in shown.columns[1:]] for row in shown.rows}
     tail = ["1,234,567", "20,409", "2:05"]
-    assert rows["variant"][4:] == ["more seeds", "parameters", "tokens/s", "time", "seeds", "diverged"]
+    assert [column.heading for column in shown.columns[5:]] == [
+        "more seeds",
+        "parameters",
+        "tokens/s",
+        "time",
+        "seeds",
+        "diverged",
+    ]
     assert rows["base"] == ["55% ± 7", "baseline", "", "", "", *tail, "1, 2", "0"]
     assert rows["other"] == [
         "75% ± 21",

@@ -61,7 +61,6 @@ REWRITTEN = {
     "predictions.tsv": lambda trainer: trainer.train(resume=True),
     "results.json": lambda trainer: trainer.train(resume=True),
     "comparison.json": lambda trainer: compared(trainer.run.folder),
-    "comparison.md": lambda trainer: compared(trainer.run.folder),
     "comparison.html": lambda trainer: compared(trainer.run.folder),
     "comparison.png": lambda trainer: compared(trainer.run.folder),
 }

@@ -1,5 +1,5 @@
-"""A comparison as files: numbers for programs, a table for a paper's draft, a page and a figure for people, and each
-table and figure of the page by itself."""
+"""A comparison as files: numbers for programs, a page and a figure for people, and each table and figure of the page by
+itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from paddle_tfm.comparison.claims import values as claim_values
-from paddle_tfm.comparison.columns import notes, table
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.section_output import Part, parts
 from paddle_tfm.comparison.report.sections.scores import overview
@@ -23,7 +22,6 @@ from paddle_tfm.files import json_text, write_whole
 from paddle_tfm.pages.document import Section, document
 from paddle_tfm.plotting import image
 from paddle_tfm.registry import Registry
-from paddle_tfm.tabular import plain_markdown
 from paddle_tfm.train.sweep_files import COMMAND_FILE, write_look
 from paddle_tfm.units import visible
 
@@ -68,7 +66,7 @@ class Report:
         return page(self.facts, self.parts)
 
     def write(self) -> dict[str, Path]:
-        """Write `comparison.json`, `.md`, `.html` and `.png` into the comparison's folder, `claims.json` where the
+        """Write `comparison.json`, `.html` and `.png` into the comparison's folder, `claims.json` where the
         recipe claims something, and with `files` every table and figure into `comparison/` there. Returns where each
         is, but for the last.
 
@@ -77,7 +75,7 @@ class Report:
         keep_look(self.comparison)
         folder = Path(self.comparison.folder)
         folder.mkdir(parents=True, exist_ok=True)
-        names = {"json": "json", "markdown": "md", "page": "html", "figure": "png"}
+        names = {"json": "json", "page": "html", "figure": "png"}
         paths = {what: folder / f"comparison.{ending}" for what, ending in names.items()}
         for part in self.parts:
             for name, content in part.files.items():
@@ -85,7 +83,6 @@ class Report:
                 content = visible(content) if isinstance(content, str) else content
                 write_whole(folder / FILES / name, content, shared=True)
         write_whole(paths["json"], json_text(self.data()), shared=True)
-        write_whole(paths["markdown"], visible(markdown(self.comparison)), shared=True)
         write_whole(paths["page"], visible(self.page()), shared=True)
         write_whole(paths["figure"], image(overview(self.facts), "png"), shared=True)
         if self.comparison.claims is not None:
@@ -136,11 +133,3 @@ def _links(part: Part) -> str:
         links = " ".join(f'<a href="{FILES}/{file}">{KINDS[file.partition(".")[2]]}</a>' for file in files)
         kinds.append(f"{name} {links}")
     return f'\n<p class="note files">For a paper: {" · ".join(kinds)}</p>' if kinds else ""
-
-
-def markdown(comparison: Comparison) -> str:
-    """The table for the draft of a paper, the verdict above it and what its columns mean below."""
-    lines = [f"# {plain_markdown(comparison.name)}", "", plain_markdown(verdict(comparison)), ""]
-    lines += [*(f"- {plain_markdown(sentence)}" for sentence in comparison.caveats(even_none=True)), ""]
-    lines += [*table(comparison).markdown(), "", *(f"- {plain_markdown(note)}" for note in notes(comparison))]
-    return "\n".join([*lines, "", "![Curves and values](comparison.png)", ""])

@@ -1,5 +1,4 @@
-"""Further tests: the deciding metric of each variant on each, differences to the baseline, and what other batches
-changed."""
+"""Further tests: differences to the baseline on each, and what other batches changed."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from paddle_tfm import units
-from paddle_tfm.comparison.columns import difference_and_interval, metric
+from paddle_tfm.comparison.columns import difference_and_interval
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.runs.comparable import Obstacle, obstacles
 from paddle_tfm.comparison.runs.finished import Pairs, Result, further_tests, grouped, pairs
@@ -92,23 +91,21 @@ def _invariance(runs: Sequence[Result], test: str) -> Invariance | None:
 
 
 class Tests(Section):
-    """The further tests that the recipe names: scores of each variant, differences to the baseline, and what a smaller
-    batch or more padding changed."""
+    """The further tests that the recipe names: differences to the baseline, and what a smaller batch or more padding
+    changed."""
 
     heading = "Further tests"
     place = 130
 
     def applies(self, facts: Facts) -> bool:
-        """Whether the runs had further tests."""
-        return bool(facts.once(_further).tests)
+        """Whether there is anything to compare on further tests."""
+        here = facts.once(_further)
+        return bool(here.differences or here.obstacles or here.invariance)
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """Variants × tests; a row for each difference; a row for each variant in other batches."""
+        """A row for each difference, and one for each variant in other batches; scores stand in the table above."""
         here, comparison = facts.once(_further), facts.comparison
-        scores = [metric(comparison, name) for name in (comparison.learned, *_metrics(comparison, here))]
-        first = column("variant", of=lambda row: row.variant)
-        title = "mean ± standard deviation over seeds"
-        tables: dict[str, Table] = {"tests": Table([first, *scores], comparison.rows, title)}
+        tables: dict[str, Table] = {}
         if here.differences or here.obstacles:
             tables["tests-differences"] = _differences(comparison, here)
         if here.invariance:
@@ -146,10 +143,6 @@ class Tests(Section):
 def _further(facts: Facts) -> Further:
     """What the further tests of all runs say."""
     return further(facts.comparison)
-
-
-def _metrics(comparison: Comparison, further: Further) -> list[str]:
-    return [metric_on(comparison, test) for test in further.tests]
 
 
 def _differences(comparison: Comparison, further: Further) -> Table[tuple[str, str]]:
