@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 from finished_runs import finished, predicted
@@ -91,6 +93,16 @@ def test_a_question_that_no_recipe_can_ask_is_none(question, tmp_path):
 def test_runs_without_their_sweep_are_compared_without_a_word(tmp_path):
     said = []
     assert Question.recorded(tmp_path, said.append) == Question() and said == []
+
+
+def test_runs_of_one_variant_are_compared_without_paddle(tmp_path):
+    """Its import takes seconds; defaults of components, which their classes know, tell variants apart."""
+    for seed in (1, 2):
+        finish(tmp_path, "base", seed, 0.5)
+    code = "import sys; from paddle_tfm.cli import group; group.main(sys.argv[1:], standalone_mode=False)"
+    command = [sys.executable, "-c", f"{code}; sys.exit('paddle' in sys.modules)", "compare", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and "the only variant here" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("baseline", ["plain", None])
