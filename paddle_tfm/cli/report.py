@@ -13,7 +13,6 @@ from paddle_tfm.cli.common import console, create_registry, device_option, note,
 
 @click.command(name="report")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-@click.option("--each", is_flag=True, help="Of several runs: a model card of each, and no comparison.")
 @click.option("--quick", is_flag=True, help="Load no model: without attention and generated text.")
 @click.option("--all", "slow", is_flag=True, help="Of several runs: also sections that load a model.")
 @click.option(
@@ -26,7 +25,7 @@ from paddle_tfm.cli.common import console, create_registry, device_option, note,
 @click.option("--out", type=click.Path(path_type=Path), help="The folder for the page. Default: that of the run.")
 @plugin_option
 @device_option
-def command(folders, each, quick, slow, sentences, out, plugins, device) -> None:
+def command(folders, quick, slow, sentences, out, plugins, device) -> None:
     """One HTML page: of a single run its model card, of several runs their comparison.
 
     A model card says what the model is, its data, its scores by length, its best and worst outputs, where it looks,
@@ -37,7 +36,6 @@ def command(folders, each, quick, slow, sentences, out, plugins, device) -> None
       paddle-tfm report runs/reverse/default/seed-1
       paddle-tfm report runs/quickstart
       paddle-tfm report runs/quickstart --all
-      paddle-tfm report runs/quickstart --each --quick
       paddle-tfm report runs/multi30k --sentence "a dog on a leash pulls its owner"
     """
     from paddle_tfm.cli.check.finished import runs_in
@@ -54,22 +52,19 @@ def command(folders, each, quick, slow, sentences, out, plugins, device) -> None
                 raise UserError(f"{folder} cannot be written; --out DIR writes the page elsewhere")
     runs = [run for folder in folders for run in runs_in(folder)]
     runs = list({run.resolve(): run for run in runs}.values())
-    if len(runs) > 1 and not each:
+    if len(runs) > 1:
         slow = slow or bool(sentences)
         if slow:
             use_device(device)
         _compare(folders, out, create_registry(plugins), slow, sentences)
         return
-    if out is not None and len(runs) > 1:
-        raise UserError("--out takes the page of one run, but --each writes several; leave it out")
     registry = create_registry(plugins)
     if quick:
         load_paddle()
     else:
         use_device(device)
-    for run in runs:
-        path = _card(run, registry, quick, out or run, sentences)
-        console().print(f"card  {path}", markup=False, soft_wrap=True)
+    path = _card(runs[0], registry, quick, out or runs[0], sentences)
+    console().print(f"card  {path}", markup=False, soft_wrap=True)
 
 
 def _compare(folders, out: Path | None, registry, slow: bool, sentences: Sequence[str]) -> None:

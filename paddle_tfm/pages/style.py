@@ -101,7 +101,6 @@ svg .interval { stroke-width: 2.5px; }
 svg .base { stroke: var(--soft); stroke-width: 1.5px; stroke-dasharray: 4 4; }
 .key { display: flex; flex-wrap: wrap; gap: 0.2rem 1.4rem; margin: 0.8rem 0 0; padding: 0; list-style: none;
   color: var(--soft); font-size: 0.875rem; }
-.key svg { display: inline-block; width: 1.6rem; height: 0.9rem; margin-right: 0.4rem; vertical-align: -0.1rem; }
 
 .key + figure, .key + .charts, .note + table { margin-top: 0.8rem; }
 :is(table, figure, .charts) + table { margin-top: 1.4rem; }

@@ -89,14 +89,10 @@ def test_an_unfinished_run_gets_one_and_says_how_far_it_is(run, tmp_path):
     assert "None were recorded" in text and "There are none yet." in text
 
 
-def test_several_runs_get_their_comparison_or_a_card_each(run, tmp_path):
+def test_several_runs_get_their_comparison(run, tmp_path):
     copied_as(run, tmp_path / "runs", "one", "two")
     done = call("report", tmp_path / "runs")
     assert (done.status, done.out) == (0, f"report  {tmp_path / 'runs' / 'comparison.html'}\n")
-    done = call("report", tmp_path / "runs", "--each", "--quick")
-    assert done.status == 0 and done.out.count("card  ") == 2
-    done = call("report", tmp_path / "runs", "--each", "--out", tmp_path / "x")
-    assert done.status == 2 and "--out takes the page of one run" in done.err
 
 
 def test_sections_that_load_a_model_compute_on_the_device_that_is_named(run, tmp_path):
