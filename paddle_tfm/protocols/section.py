@@ -60,7 +60,7 @@ class Section(Component):
     """What stands above it, and in the list at the page's top."""
     place: ClassVar[int] = 500
     """Where it stands on the page: after those of smaller numbers. Scores 100, claims 150, what was compared 200,
-    learning curves 300, outputs 400, runs 700, how to do it again 800, how to read it 900."""
+    learning curves 300, outputs 400, runs 700, how to do it again 800, for a paper 850."""
     slow: ClassVar[bool] = False
     """Whether it loads a model, or takes more than a second: only `paddle-tfm report --all` writes it then."""
 

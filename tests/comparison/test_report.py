@@ -278,7 +278,7 @@ def test_the_signature_is_in_every_form_of_the_report(tmp_path):
     comparison = table(tmp_path, "bleu", "post")
     paths = write(comparison)
     assert json.loads(paths["json"].read_text("utf-8"))["signatures"] == {"bleu": SIGNATURE}
-    assert f"<p>bleu: {SIGNATURE}</p>" in paths["page"].read_text("utf-8")
+    assert f'<p class="note">bleu: {SIGNATURE}</p>' in paths["page"].read_text("utf-8")
     series(tmp_path, "other", [31.0], metric="bleu", signatures={"bleu": "tok:zh"})
     sentence = table(tmp_path, "bleu").signatures["bleu"]
     assert sentence.startswith("not comparable between these runs: ") and "tok:zh" in sentence and SIGNATURE in sentence

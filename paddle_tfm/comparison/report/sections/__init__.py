@@ -17,7 +17,7 @@ SECTIONS = {  # file → name of a section → its class
     "training": {"curves": "Curves", "gradients": "Gradients", "layers": "Layers", "norms": "Norms"},
     "attention": {"attention": "Attention"},
     "outputs": {"outputs": "Outputs", "lengths": "Lengths"},
-    "how": {"runs": "Runs", "again": "Again", "paper": "Paper", "reading": "Reading"},
+    "how": {"runs": "Runs", "again": "Again", "paper": "Paper"},
 }
 
 

@@ -1,4 +1,4 @@
-"""How it was done: the runs, how to do it again, how to say it in a paper, and how to read the page."""
+"""How it was done: the runs, how to do it again, and how to say it in a paper."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from paddle_tfm.comparison.columns import notes
 from paddle_tfm.comparison.report import paper
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.pages.document import commands, definitions
@@ -102,14 +101,3 @@ class Paper(Section):
     def data(self, facts: Facts) -> Mapping[str, Any]:
         """The same for programs."""
         return {"methods": paper.methods(facts), "bibtex": paper.bibliography(facts)}
-
-
-class Reading(Section):
-    """What the numbers of the report mean."""
-
-    heading = "How to read it"
-    place = 900
-
-    def html(self, facts: Facts) -> str:
-        """A paragraph for each note."""
-        return "".join(f"<p>{escape(note)}</p>" for note in notes(facts.comparison))

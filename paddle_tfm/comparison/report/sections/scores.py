@@ -16,6 +16,7 @@ from paddle_tfm.comparison.report.sections.training import learning_curve
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import interval, mean_difference, verdict_text
+from paddle_tfm.pages import document
 from paddle_tfm.pages.axis import Axis, fit
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Column, Table, column
@@ -44,10 +45,10 @@ class Results(Section):
         return {"overview": overview(facts)}
 
     def html(self, facts: Facts) -> str:
-        """The figure with its numbers, the score of every seed, and all other metrics."""
+        """The figure with its numbers, the score of every seed, all other metrics, and what the numbers mean."""
         seeds = f"<h3>Every seed</h3>{_seeds(facts).html()}" if "seeds" in self.tables(facts) else ""
         others = f"<h3>Everything else that was measured</h3>{_others(facts.comparison).html()}"
-        return f"{_plot(facts).html()}\n{seeds}\n{others}"
+        return f"{_plot(facts).html()}\n{seeds}\n{others}{document.notes(columns.notes(facts.comparison))}"
 
 
 def overview(facts: Facts) -> Figure:
