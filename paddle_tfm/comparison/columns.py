@@ -32,8 +32,9 @@ def around(comparison: Comparison, name: str, row: Row) -> str:
 def notes(comparison: Comparison) -> list[str]:
     """What the columns mean, and what must stand beside a score for others to compare theirs with it."""
     diverged = [DIVERGED] if any(row.diverged for row in comparison.rows) else []
+    compared = [method(comparison)] if len(comparison.rows) > 1 else []
     signatures = (f"{units.metric_name(name)}: {text}" for name, text in comparison.signatures.items())
-    return [SPREAD, method(comparison), FACTS, *diverged, *signatures]
+    return [SPREAD, *compared, FACTS, *diverged, *signatures]
 
 
 def method(comparison: Comparison) -> str:

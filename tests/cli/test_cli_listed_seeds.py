@@ -75,5 +75,5 @@ def test_compare_keeps_its_look_and_says_what_intervals_are_adjusted_for(tmp_pat
     for seeds, words in ((3, "seeds that may be added"), (5, "looks after 3 seeds"), (8, "looks after 3 and 5 seeds")):
         train(tmp_path, range(1, seeds + 1))
         done = call("compare", tmp_path, "--out", tmp_path / "elsewhere")
-        assert f"its 95% interval, adjusted for {words}, must exclude 0" in " ".join(done.out.split()), done.err
+        assert f"its 95% interval (Student's t, adjusted for {words})" in " ".join(done.out.split()), done.err
         assert f"adjusted for {words}" in (tmp_path / "elsewhere/comparison.html").read_text("utf-8")

@@ -115,13 +115,13 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
     from rich.text import Text
 
     from paddle_tfm.cli.tables import emit, print_table
-    from paddle_tfm.comparison.columns import table
+    from paddle_tfm.comparison.columns import notes, table
     from paddle_tfm.comparison.gaps import confounds
     from paddle_tfm.comparison.report.outputs import samples
     from paddle_tfm.comparison.report.report import Report
     from paddle_tfm.comparison.report.sections.gaps import gaps_of_two
     from paddle_tfm.comparison.verdict import verdict
-    from paddle_tfm.units import in_shell, metric_name
+    from paddle_tfm.units import in_shell
 
     report = Report(comparison, registry, warn)
     try:
@@ -143,9 +143,7 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
             printer.print(Text(cost.sentence, style="yellow"), soft_wrap=True)
         printer.print()
     print_table(table(comparison), *elsewhere)
-    for metric, signature in comparison.signatures.items():
-        printer.print(f"[dim]{escape(metric_name(metric))}  {escape(signature)}[/]")
-    for sentence in _legend(comparison):
+    for sentence in notes(comparison):
         printer.print(f"[dim]{escape(sentence)}[/]")
     printer.print(f"[bold]{escape(verdict(comparison))}[/]")
     for sentence in comparison.caveats():
@@ -166,20 +164,6 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
             printer.print(Text(f"{what}  {paths[key]}"), soft_wrap=True)
     for folder in folders or (comparison.folder,):
         printer.print(Text(f"curves  paddle-tfm board {in_shell(folder)}"), soft_wrap=True)
-
-
-def _legend(comparison) -> list[str]:
-    """What ± and the differences of the table mean."""
-    from paddle_tfm.comparison.columns import adjustment, how_many_seeds
-
-    seeds = max(len(row.seeds) for row in comparison.rows)
-    sentences = [f"mean ± standard deviation over {how_many_seeds(comparison)}"] if seeds > 1 else []
-    if len(comparison.rows) > 1:
-        adjusted = adjustment(comparison)
-        interval = f"; its 95% interval{adjusted}{',' if adjusted else ''} must exclude 0 for a verdict"
-        interval = interval if seeds > 1 else "; one seed has no interval"
-        sentences.append(f"difference to {comparison.baseline}, paired by seed{interval}")
-    return sentences
 
 
 def _predictions(printer, title: str, items: list[dict]) -> None:
