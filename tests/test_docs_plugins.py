@@ -197,8 +197,8 @@ def test_every_option_named_in_a_sentence_is_one(page):
     options = {option for option in options if option.startswith("--")}
     text = re.sub(r"sbatch [^`\n]*|Slurm[^`\n]*`--wait`", "", _text(page))  # options of Slurm
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
-    of_run = {option for parameter in recipe_command("base").params for option in parameter.opts}
-    assert named <= options | of_run
+    others = (recipe_command("base"), group.get_command(None, "report"))
+    assert named <= options | {option for other in others for parameter in other.params for option in parameter.opts}
     assert options - named <= {"--device"}  # all of `paddle-tfm plugin` is described
 
 

@@ -21,9 +21,9 @@ OnOutcome = Callable[[Outcome], None]
 
 
 def find(target: str, registry: Registry) -> list[tuple[str, str]]:
-    """(kind, name) of what `target` names: `name`, `kind:name`, `package.module:Class`, or a file `FILE.py` (all that
-    it registers, or else its component classes; and the file itself, if it listens) or `FILE.py:Class`. A listener is
-    named by its plugin.
+    """(kind, name) of what `target` names: `name`, `kind:name`, `kind` (all of it), `package.module:Class`, or a file
+    `FILE.py` (all that it registers, or else its component classes; and the file itself, if it listens) or
+    `FILE.py:Class`. A listener is named by its plugin.
 
     Raises:
         UserError: nothing of that name; the nearest is given.
@@ -38,14 +38,14 @@ def find(target: str, registry: Registry) -> list[tuple[str, str]]:
         return _in_file(Path(module_name), attribute, registry)
     if attribute:
         return [_component(_attribute(_imported(module_name), attribute, module_name), registry)]
+    if target in KINDS:
+        return [(kind, name) for kind, name in everything(registry) if kind == target]
     entries = [(entry.kind, entry.name) for entry in registry if entry.name == target]
     entries += [(LISTENER, name) for name in listeners(registry.plugins) if name == target]
     if not entries:
-        if target in KINDS:
-            raise UserError(
-                f"'{target}' is a kind; `paddle-tfm plugin check --kind {target}` checks all that is installed"
-            )
-        names = sorted({entry.name for entry in registry if checks(entry.kind)} | {*listeners(registry.plugins)})
+        names = sorted(
+            {entry.name for entry in registry if checks(entry.kind)} | {*KINDS, *listeners(registry.plugins)}
+        )
         raise UserError(
             f"unknown component '{target}'{nearest(target, names) or '.'} `paddle-tfm ls components` lists those that "
             f"are installed. A class: package.module:Class, or FILE.py:Class"
@@ -53,14 +53,10 @@ def find(target: str, registry: Registry) -> list[tuple[str, str]]:
     return entries
 
 
-def everything(registry: Registry, wrong_on_purpose: bool = False) -> list[tuple[str, str]]:
-    """(kind, name) of all installed components that there are checks for, and of listeners; also of those that are
-    wrong on purpose, if asked."""
-    components = [
-        (entry.kind, entry.name)
-        for entry in registry
-        if checks(entry.kind) and (wrong_on_purpose or not entry.wrong_on_purpose)
-    ]
+def everything(registry: Registry) -> list[tuple[str, str]]:
+    """(kind, name) of all installed components that there are checks for, and of listeners, but for those that are
+    wrong on purpose."""
+    components = [(entry.kind, entry.name) for entry in registry if checks(entry.kind) and not entry.wrong_on_purpose]
     return [*components, *((LISTENER, name) for name in listeners(registry.plugins))]
 
 

@@ -18,8 +18,10 @@ from recipe_text import TINY_MODEL
 
 from paddle_tfm.cli import main
 
+TINY_TASK = ("task.train=80", "task.valid=6", "task.test=6")
 TINY = (
-    *("task.train=80", "task.valid=6", "task.test=6", "task.max_length=4", "train.max_tokens=128"),
+    *TINY_TASK,
+    *("task.max_length=4", "train.max_tokens=128"),
     *TINY_MODEL,
     *("model.dropout=0.1", "train.steps=4", "evaluate.every=2", "evaluate.metrics=[exact_match, token_accuracy]"),
 )

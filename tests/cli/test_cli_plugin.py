@@ -1,9 +1,8 @@
-"""`paddle-tfm plugin`: what check prints and how it ends, new plugins that pass their own tests, and the list."""
+"""`paddle-tfm plugin check`: what it prints and how it ends."""
 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +11,9 @@ import pytest
 from command_line import call
 
 from paddle_tfm.registry import AS_KINDS
+from paddle_tfm.testing.lookup import everything
 
 TWINS = Path(__file__).parents[1] / "conformance" / "catalogue" / "right"
-KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head", "initializer")
 
 
 def twin(name: str, *changes: tuple[str, str]) -> Path:
@@ -88,8 +87,8 @@ def test_a_hook_that_returns_no_names_is_told_what_it_must_return():
         ("norm:rms", "nowhere.py:forward", "nowhere.py: no such file"),
         ("norm:rms", "empty.py", "empty.py holds no function forward"),
         ("listener:listener", "empty.py", "listener 'listener' is none of them"),
-        ("norm", "empty.py", "'norm' is a kind"),
-        ("cosine", "empty.py", "--reference is of one component"),
+        ("norm", "empty.py", "; name one, as in norm:batch"),
+        ("cosine", "empty.py", "--reference is of one component, but cosine is 2; name one, as in attention:cosine"),
     ],
 )
 def test_a_wrong_reference_is_one_sentence_before_any_check(target, reference, sentence):
@@ -121,12 +120,13 @@ def test_a_reference_is_a_check_that_may_be_the_only_one(factor, status):
     assert "--only reference: it needs --reference FILE.py" in done.err
 
 
-def test_a_kind_chooses_among_the_components_of_a_name():
-    """`cosine` is an attention and a schedule."""
+def test_a_name_is_all_components_of_it_and_a_kind_all_of_that_kind():
     both = call("plugin", "check", "cosine", "--only", "rates", "--only", "both_signs", "--json")
     assert [report["kind"] for report in json.loads(both.out)] == ["attention", "schedule"]
-    one = call("plugin", "check", "cosine", "--kind", "schedule", "--only", "rates", "--json")
-    assert [(report["kind"], report["name"]) for report in json.loads(one.out)] == [("schedule", "cosine")]
+    every = call("plugin", "check", "schedule", "--only", "peak", "--json")
+    assert {("schedule", "cosine"), ("schedule", "noam")} < {
+        (report["kind"], report["name"]) for report in json.loads(every.out)
+    }
 
 
 def test_an_expected_failure_is_shown_with_its_reason():
@@ -135,13 +135,9 @@ def test_an_expected_failure_is_shown_with_its_reason():
     assert "expected failure" in done.out and "mix all tokens of the batch" in done.out
 
 
-def test_what_is_wrong_on_purpose_is_checked_when_it_is_named_or_asked_for():
-    wrong = {"norm clinic_batch_statistics", "norm clinic_counts_padding"}
-    for arguments, expected in (((), set()), (("--all",), wrong)):
-        done = call("plugin", "check", "--kind", "norm", "--only", "runs", "--json", *arguments)
-        names = {f"{report['kind']} {report['name']}" for report in json.loads(done.out)}
-        assert {name for name in names if "clinic" in name} == expected
-        assert "norm layer" in names
+def test_what_is_wrong_on_purpose_is_checked_when_it_is_named_only(registry):
+    names = {f"{kind}:{name}" for kind, name in everything(registry)}
+    assert {"norm:layer", "listener:listener"} < names and not any("clinic" in name for name in names)
     done = call("plugin", "check", "clinic_no_scale", "--only", "temperature")
     assert done.status == 0 and "expected failure" in done.out
 
@@ -196,11 +192,7 @@ def test_the_report_as_json():
         (["paddle.nn:Linear"], "Linear is no component"),
         (["paddle.nn:Linear"], "is checked with --as attention, norm, position, feed_forward or encoder-decoder"),
         (["no_such_package:Thing"], "no_such_package cannot be imported"),
-        (["--kind", "datasets"], "datasets"),
-        (["cosine", "--kind", "norm"], "--kind norm: TARGET is attention 'cosine', schedule 'cosine'"),
-        (["norm:layer", "--kind", "nrm"], "unknown kind 'nrm'; did you mean 'norm'?"),
-        (["--as", "norm", "paddle.nn:LayerNorm", "--kind", "norm"], "--kind is for components of paddle_tfm"),
-        (["norm:layer", "--all"], "--all is for a check without TARGET"),
+        (["schedul"], "unknown component 'schedul'; did you mean 'schedule'?"),
         (["multihead", "--mask", "hidden"], "--mask belongs to --as attention, and says nothing without --as"),
         (["--as", "norm", "paddle.nn:LayerNorm", "--mask", "hidden"], "and says nothing beside --as norm"),
         (["multihead", "--pad-id", "0"], "--pad-id belongs to --as encoder-decoder, and says nothing without --as"),
@@ -269,64 +261,6 @@ def test_a_base_class_beside_what_a_file_registers_is_not_checked():
     assert "Forgotten is not registered" in done.out
 
 
-# ----------------------------------------------------------------------------------------------------------------- new
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_new_file_is_a_plugin(kind):
-    assert call("plugin", "new", "my-thing", "--kind", kind, "--single-file").status == 0
-    done = call("check", "reverse", f"model.{kind}=my_thing", "--plugin", "my_thing.py")
-    assert (done.status, "reverse.yaml is sound" in done.out) == (0, True), done.err
-    done = call("ls", "plugins", "--plugin", "my_thing.py")
-    assert f"{kind}:my_thing" in done.out
-
-
-@pytest.mark.parametrize(
-    "kind, option, message",
-    [
-        ("norm", "model.norm={name: my_thing, eps: -1.0}", "`eps` must be positive, but is -1.0"),
-        ("attention", "model.num_heads=3", "`num_heads` must divide `d_model`, but 3 does not divide"),
-    ],
-)
-def test_a_new_file_checks_its_options_with_the_validators(kind, option, message):
-    call("plugin", "new", "my-thing", "--kind", kind, "--single-file")
-    text = Path("my_thing.py").read_text("utf-8")
-    assert "from paddle_tfm.validators import" in text and "raise ValueError" not in text
-    done = call("check", "reverse", f"model.{kind}=my_thing", option, "--plugin", "my_thing.py")
-    assert (done.status, message in done.err) == (2, True), done.err
-
-
-@pytest.mark.conformance
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_new_file_passes_the_whole_kit(kind):
-    call("plugin", "new", "my-thing", "--kind", kind, "--single-file")
-    done = call("plugin", "check", "my_thing.py", "--brief")
-    assert done.status == 0, done.out
-
-
-def test_a_new_package_passes_its_own_tests():
-    """As after `pip install -e .`, which puts its folder on the path; its tests run with the pytest plugin."""
-    advice = call("plugin", "new", "my-norm", "--kind", "norm").out
-    assert 'pip install -e "my-norm[test]"' in advice and "paddle-tfm plugin check my_norm" in advice
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-k",
-        "invariances or registered or runs",
-    ]
-    done = subprocess.run(
-        command, cwd="my-norm", capture_output=True, text=True, env={**_environment(), "PYTHONPATH": "."}
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
-    done = call("check", "my-norm/recipe.yaml")
-    assert (done.status, "plugin 'my_norm'" in done.err) == (2, True)  # it is not installed here
-
-
 def test_a_crash_below_python_names_the_line(tmp_path):
     """As of Paddle's `addmm` with a bias of one axis, whose gradient may end the process."""
     (tmp_path / "crashes.py").write_text(
@@ -334,54 +268,6 @@ def test_a_crash_below_python_names_the_line(tmp_path):
         "        super().__init__()\n\n    def forward(self, x):\n        return ctypes.string_at(0)\n"
     )
     command = [sys.executable, "-m", "paddle_tfm", "plugin", "check", "--as", "norm", "crashes.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=_environment())
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode < 0
     assert "Segmentation fault" in done.stderr and 'crashes.py", line 10 in forward' in done.stderr
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    return {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
-
-
-def test_nothing_is_overwritten():
-    Path("my_norm.py").write_text("mine", "utf-8")
-    done = call("plugin", "new", "my-norm", "--single-file")
-    assert (done.status, "my_norm.py is there already" in done.err) == (2, True)
-    assert Path("my_norm.py").read_text("utf-8") == "mine"
-
-
-def test_nor_is_a_link_to_nothing_followed():
-    Path("my_norm.py").symlink_to("outside")
-    done = call("plugin", "new", "my-norm", "--single-file")
-    assert (done.status, "my_norm.py is there already" in done.err) == (2, True)
-    assert not Path("outside").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        (
-            "rms",
-            "'rms' is there already, norm of plugin 'norm': the two would clash; choose another name, such as my-rms",
-        ),
-        ("paddle", "'paddle' is a package of this Python, which yours would hide"),
-        ("json", "'json' is a package of this Python"),
-        ("class", "'class' is a word of Python, and cannot be a module's name"),
-        ("position", "'position' is there already, a plugin: the two would clash"),
-        ("2fast", "'2fast' cannot be a plugin's name"),
-        ("My-Norm", "cannot be a plugin's name: small letters, digits, - and _, a letter first"),
-    ],
-)
-def test_a_new_plugin_takes_nobody_s_name(name, sentence, tmp_path):
-    done = call("plugin", "new", name)
-    assert done.status == 2 and sentence in done.err
-    assert not list(Path().glob(f"{name}*"))
-
-
-@pytest.mark.parametrize("kind", ["attention", "norm", "feed_forward"])
-def test_templates_have_the_right_article(kind, tmp_path):
-    assert call("plugin", "new", "my-own", "--kind", kind, "--out", tmp_path / "own").status == 0
-    for file in (tmp_path / "own").rglob("*.*"):
-        assert not re.search(r"\b[Aa] [aeiou]|\b[Aa]n [^aeiou]", file.read_text("utf-8").replace("an own", "")), file

@@ -4,7 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
+
+from paddle_tfm.cli.plugin.new import write
 from paddle_tfm.testing import checks
 
 OURS = ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE", "FLAGS_use_stride_kernel", "GLOG_minloglevel")
@@ -69,30 +73,45 @@ def test_unmarked(conformance_check):
 """
 
 
-def run_pytest(folder, text: str, *arguments: str) -> subprocess.CompletedProcess:
-    """pytest over a file of somebody's, in a process without our variables."""
-    (folder / "test_somebody.py").write_text(text, "utf-8")
-    environment = {k: v for k, v in os.environ.items() if k not in OURS and not k.startswith("PYTEST")}
-    (folder / "environment.json").write_text(json.dumps(environment), "utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-
-
 def test_a_strangers_session_keeps_its_environment_and_never_imports_paddle(tmp_path):
-    session = run_pytest(tmp_path, STRANGER)
+    (tmp_path / "test_somebody.py").write_text(STRANGER, "utf-8")
+    environment = {k: v for k, v in os.environ.items() if k not in OURS and not k.startswith("PYTEST")}
+    (tmp_path / "environment.json").write_text(json.dumps(environment), "utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    session = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert session.returncode == 0 and "1 passed" in session.stdout, session.stdout + session.stderr
 
 
-def test_there_is_a_test_for_each_check_with_its_consequence_and_a_hint_and_a_wrong_mark_is_one_sentence(tmp_path):
-    (tmp_path / "test_wrong.py").write_text(OWN.replace(', as_kind="norm"', ""), "utf-8")
+@pytest.fixture
+def session(tmp_path, monkeypatch, capsys):
+    """pytest over what lies in an empty folder, within this process, which has Paddle: what it says."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(selection: str, *arguments: str) -> str:
+        pytest.main(["-p", "no:cacheprovider", "-n", "0", "-k", selection, *arguments])
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_there_is_a_test_for_each_check_with_its_consequence_and_a_hint_and_a_wrong_mark_is_one_sentence(session):
+    Path("test_somebody.py").write_text(OWN, "utf-8")
+    Path("test_wrong.py").write_text(OWN.replace(', as_kind="norm"', ""), "utf-8")
     selection = (
         "(test_half and (invariances or runs))"
         " or (scale and (trains or half_precision)) or (misspelt and runs) or unmarked"
     )
-    session = run_pytest(tmp_path, OWN, "-k", selection, "--continue-on-collection-errors")
-    deselected = 3 * len(checks("norm")) + 1 - 6
-    assert f"2 failed, 2 passed, 1 skipped, {deselected} deselected" in session.stdout, session.stdout
-    assert "needs a component, but is <class 'test_wrong.Scale'>" in session.stdout
-    assert "hint: tensors that went through NumPy" in session.stdout
-    assert "did you mean 'gain'" in session.stdout
-    assert "must be marked with @pytest.mark.conformance(component=MyClass)" in session.stdout
+    said = session(selection, "--continue-on-collection-errors")
+    assert f"2 failed, 2 passed, 1 skipped, {3 * len(checks('norm')) + 1 - 6} deselected" in said, said
+    assert "needs a component, but is <class 'test_wrong.Scale'>" in said
+    assert "hint: tensors that went through NumPy" in said
+    assert "did you mean 'gain'" in said
+    assert "must be marked with @pytest.mark.conformance(component=MyClass)" in said
+
+
+def test_a_new_package_passes_its_own_tests(session, monkeypatch):
+    """As after `pip install -e .`, which puts its folder on the path."""
+    new = write("my-norm", "norm", out=Path("my-norm"))
+    assert new.advice.splitlines()[0] == 'pip install -e "my-norm[test]"'
+    monkeypatch.syspath_prepend("my-norm")
+    assert "3 passed" in (said := session("invariances or registered or runs", "my-norm")), said

@@ -24,11 +24,11 @@ def _options(context: click.Context, parameter: click.Parameter, items: Sequence
 
 
 def _complete_target(context: click.Context, parameter: click.Parameter, incomplete: str):
-    """Names of components, also behind their kind, then files."""
+    """Kinds, names of components, also behind their kind, then files."""
     from click.shell_completion import CompletionItem
 
     entries = [entry for entry in create_registry() if not entry.wrong_on_purpose]
-    names = {entry.name for entry in entries} | {f"{entry.kind}:{entry.name}" for entry in entries}
+    names = {name for each in entries for name in (each.kind, each.name, f"{each.kind}:{each.name}")}
     matching = [] if context.params.get("as_kind") else sorted(name for name in names if name.startswith(incomplete))
     return [*map(CompletionItem, matching), CompletionItem(incomplete, type="file")]
 
@@ -55,18 +55,16 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 @click.option(
     "--reference",
     metavar="FILE.py[:NAME]",
-    help="Also compare values and gradients with this: a function in NumPy, the class whose docstring holds one, or a "
-    "torch.nn.Module.",
+    help="Also compare values and gradients with this: a function in NumPy, or a torch.nn.Module.",
 )
-@click.option("--kind", metavar="KIND", help="All components of this kind; with TARGET, those that it names.")
-@click.option("--all", "with_wrong", is_flag=True, help="Without TARGET: also what is wrong on purpose.")
 @click.option("--brief", is_flag=True, help="Print failures and expected failures only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @plugin_option
 @device_option
 def examination(plugins, device, **values: Any) -> None:
     """Find out whether TARGET is right: a component's name (or kind:name), package.module:Class, FILE.py or
-    FILE.py:Class. Without TARGET, all that is installed is checked, but for what is wrong on purpose.
+    FILE.py:Class. A kind, such as norm, is all installed components of it, and no TARGET is all of every kind, but for
+    what is wrong on purpose.
 
     It is built alone and inside small real models, and each check prints one line: pass, expected failure (the class
     says why the invariant does not hold), or fail, with what was seen, its consequence and a hint. The first

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 from paddle_tfm.cli.plugin.report import ReportPrinter
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.hookspecs import KINDS, LISTENER
+from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.registry import Registry
 from paddle_tfm.testing import Report, checks, examine, lookup
 from paddle_tfm.testing.reference.compared import Reference
 
-EXAMINED = (*KINDS, LISTENER)
 REFERENCE = "reference"  # the check that --reference adds
 
 
@@ -27,8 +26,6 @@ class Request:
     pad_id: int | None
     only: Sequence[str]
     reference: str | None
-    kind: str | None
-    with_wrong: bool
     brief: bool
     as_json: bool
 
@@ -39,15 +36,10 @@ class Request:
         for option, (value, its_kind) in of_layers.items():
             if value is not None and self.as_kind != its_kind:
                 raise UserError(f"{option} belongs to --as {its_kind}, and says nothing {beside}")
-        for option, wanted in {"--reference": self.reference, "--kind": self.kind}.items():
-            if wanted is not None and self.as_kind is not None:
-                raise UserError(f"{option} is for components of paddle_tfm, and says nothing {beside}")
+        if self.reference is not None and self.as_kind is not None:
+            raise UserError(f"--reference is for components of paddle_tfm, and says nothing {beside}")
         if self.as_kind is not None and self.target is None:
             raise UserError(f"--as {self.as_kind}: name a class, as in --as {self.as_kind} my_transformer.py:MyClass")
-        if self.kind is not None and self.kind not in EXAMINED:
-            raise UserError(f"--kind: {unknown('kind', self.kind, EXAMINED)}")
-        if self.target is not None and self.with_wrong:
-            raise UserError("--all is for a check without TARGET; what is wrong on purpose can be named, as others are")
 
 
 def examine_ordinary(wanted: Request, target: str, as_kind: str, registry: Registry) -> None:
@@ -75,9 +67,10 @@ def examine_components(wanted: Request, registry: Registry) -> None:
         UserError: nothing of that name is to be checked, or an option does not fit.
         click.exceptions.Exit: a check failed, or one of several components could not be checked.
     """
-    components = _chosen(wanted, registry)
+    target = wanted.target
+    components = lookup.everything(registry) if target is None else lookup.find(target, registry)
     against = _reference(wanted, components, registry)
-    printer = ReportPrinter(wanted.brief or wanted.target is None, wanted.as_json)
+    printer = ReportPrinter(wanted.brief or target is None or target in KINDS, wanted.as_json)
     for kind, name in components:
         with printer.component(f"{kind} {name}"):
             try:
@@ -103,28 +96,12 @@ def _report(
     return report
 
 
-def _chosen(wanted: Request, registry: Registry) -> list[tuple[str, str]]:
-    """(kind, name) of what TARGET and --kind name. Raises UserError: there is none."""
-    target, kind = wanted.target, wanted.kind
-    named = lookup.everything(registry, wanted.with_wrong) if target is None else lookup.find(target, registry)
-    components = [each for each in named if kind in (None, each[0])]
-    if not components:
-        names = ", ".join(f"{each} '{name}'" for each, name in named) if target is not None else ""
-        what = f"TARGET is {names}" if names else "there is nothing to check of that kind"
-        raise UserError(f"--kind {kind}: {what}")
-    return components
-
-
 def _reference(wanted: Request, components: Sequence[tuple[str, str]], registry: Registry) -> Reference | None:
     """What --reference names, tried before any check: what is wrong with it is found in seconds, not after minutes."""
-    text = wanted.reference
-    if text is not None and (wanted.target is None or len(components) > 1):
-        named = wanted.target or "all"
-        if named.endswith(".py"):
-            one = f", {named}:CLASS"
-        else:
-            one = f": {' or '.join(f'{kind}:{name}' for kind, name in components)}" if wanted.target else ""
-        raise UserError(f"--reference is of one component, but {named} is {len(components)}; name one{one}")
+    text, named = wanted.reference, wanted.target or "all"
+    if text is not None and len(components) > 1:
+        one = f"{named}:CLASS" if named.endswith(".py") else ":".join(components[0])
+        raise UserError(f"--reference is of one component, but {named} is {len(components)}; name one, as in {one}")
     _refuse_unknown(wanted.only, {kind for kind, _ in components}, {REFERENCE} if text is not None else set())
     return Reference(text, *components[0], wanted.options, registry) if text is not None else None
 

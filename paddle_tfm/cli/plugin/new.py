@@ -157,7 +157,7 @@ def _single(component: str, words: dict[str, str]) -> str:
 
 def _write(files: dict[Path, str]) -> None:
     for path in files:
-        if path.exists() or path.is_symlink():
+        if path.exists():
             raise UserError(f"{path} is there already; choose another name, or --out")
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)

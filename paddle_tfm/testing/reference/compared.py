@@ -35,8 +35,8 @@ SOME_CASES = 3  # cases under another value of an option
 
 class Reference:
     """What `text` names: FILE.py (which functions it holds says what is compared; or a function of the component's
-    name), FILE.py:FUNCTION (by any name), or FILE.py:CLASS, a torch.nn.Module or a class with the functions in its
-    docstring. Each function is called once here: what is wrong with the reference itself shows before any check.
+    name), FILE.py:FUNCTION (by any name), or FILE.py:CLASS, a torch.nn.Module. Each function is called once here: what
+    is wrong with the reference itself shows before any check.
 
     Raises:
         UserError: there is no such file or function, it asks for what the kit does not have, it raises an error, or it

@@ -1,11 +1,9 @@
-"""What a reference's file holds: functions in NumPy, also in a docstring, or a module of PyTorch's."""
+"""What a reference's file holds: functions in NumPy, or a module of PyTorch's."""
 
 from __future__ import annotations
 
 import inspect
-import re
 import sys
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,7 +65,7 @@ def functions_in(reference: str, component: str, known: Sequence[str]) -> dict[s
         names = [name for name, each in vars(module).items() if callable(each) and not name.startswith("_")]
         raise UserError(f"{reference}: there is no such function or class{nearest(attribute, names)}")
     if isinstance(value, type) and not _is_module(value):
-        return {name: Bind(each, reference) for name, each in _in_docstring(value, reference, known).items()}
+        raise UserError(f"{reference} is a class; it must be a function in NumPy, or a torch.nn.Module")
     return {attribute if attribute in known else "forward": Bind(value, reference)}
 
 
@@ -75,28 +73,6 @@ def _nearest_file(name: str) -> str:
     """`; did you mean …` with a Python file beside it."""
     folder = Path(name).parent
     return nearest(name, [str(folder / each.name) for each in folder.glob("*.py")]) if folder.is_dir() else ""
-
-
-def _in_docstring(cls: type, reference: str, known: Sequence[str]) -> dict[str, Callable[..., Any]]:
-    """The functions that a class's docstring defines, in lines that may be indented; `np` is NumPy.
-
-    Raises:
-        UserError: there is none, or it is not Python.
-    """
-    functions: dict[str, Any] = {"np": np}
-    for _, block in re.findall(r"^( *)(def .*\n(?:\1 +.*\n|\s*\n)*)", f"{inspect.getdoc(cls)}\n", re.MULTILINE):
-        try:
-            exec(compile(textwrap.dedent(block), reference, "exec"), functions)
-        except SyntaxError as error:
-            line = (error.text or "").strip()
-            raise UserError(f"{reference}: its docstring is no Python at `{line}`: {error.msg}") from error
-    functions = {name: functions[name] for name in known if name in functions}
-    if not functions:
-        raise UserError(
-            f"{reference} is a class. It must be a torch.nn.Module, or its docstring must define the function: "
-            f"`def {known[0]}(…):`, in NumPy"
-        )
-    return functions
 
 
 def _is_module(cls: type) -> bool:
