@@ -50,6 +50,11 @@ SETTINGS = {
     "optimizer": ("train.optimizer", "$module"),
     "executor": ("--executor", "$module"),
 }
+# kind, which no recipe names -> what shows it, and the question that this answers
+NO_RECIPE = {
+    "listener": ("run reverse", "what does it write?"),
+    "section": ("report runs/quickstart", "how does it look?"),
+}
 ALONE = {  # kind -> the lines of a recipe that tries it: there is nothing to compare it with on the same data
     "task": "task: {name: $module}\nevaluate: {every: 200}",
     "dataset": "task: {name: parallel, dataset: $module}\nevaluate: {every: 200}",
@@ -92,16 +97,10 @@ def write(
     component = _filled(f"component/{kind}.py", words)
     file = out or Path(f"{words['module']}.py")
     shown = in_shell(file)
-    if kind == "listener":
-        _write({file: component})
-        return NewPlugin(
-            (file,), _advice(f"plugin check {shown}", f"run reverse --plugin {shown}", "what does it write?")
-        )
-    if kind == "section":
-        _write({file: _single(component, words)})
-        return NewPlugin(
-            (file,), _advice(f"plugin check {shown}", f"report runs/quickstart --plugin {shown}", "how does it look?")
-        )
+    if kind in NO_RECIPE:
+        command, question = NO_RECIPE[kind]
+        _write({file: component if kind == "listener" else _single(component, words)})
+        return NewPlugin((file,), _advice(f"plugin check {shown}", f"{command} --plugin {shown}", question))
     if single_file:
         beside = file.with_name(f"{file.stem}_numpy.py")
         twin = {beside: _filled(f"reference/{kind}.py", words)} if kind in REFERENCED else {}

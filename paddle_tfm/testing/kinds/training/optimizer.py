@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import paddle
 from paddle import Tensor
 
+from paddle_tfm.testing.kinds.training.optimizer_steps import AT_REST, PLACE, drawn, started, stepped
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.other_options import each_option, switched_on
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference, relative_distance
 
 SEVERAL = 24  # steps
-AT_REST = 1e-3  # of a step: none
 MAX_BEND = 1e-2  # of a step, which twice the rate may miss twice the step by
 RESTING, STILL_MOVES = 50, 0.9  # a momentum of 0.99 leaves 0.61 of a step after 50; a decay that never ends, nearly all
 
@@ -23,20 +22,14 @@ RESTING, STILL_MOVES = 50, 0.9  # a momentum of 0.99 leaves 0.61 of a step after
 def _problem(subject: ComponentUnderTest, rate: float):
     """A least-squares problem with one parameter that gets no gradient."""
     rng = np.random.default_rng(5)
-    parameters = []
-    for name, shape in {"a": [6, 4], "b": [4], "idle": [3, 3]}.items():
-        parameter = paddle.create_parameter(shape, "float32")
-        parameter.name = f"decoder.layers.0.feed_forward.{name}"  # as in a model: what a rule does may go by it
-        parameter.set_value(rng.normal(size=shape).astype("float32"))
-        parameters.append(parameter)
-    optimizer = subject.build().create(parameters)
-    optimizer.set_lr(rate)
+    values = drawn(rng, {"a": [6, 4], "b": [4], "idle": [3, 3]})
+    optimizer, parameters = started(subject.build(), values, rate)
     x, y = (paddle.to_tensor(rng.normal(size=shape).astype("float32")) for shape in ((32, 6), (32, 4)))
 
     def step() -> float:
         loss = ((paddle.matmul(x, parameters[0]) + parameters[1] - y) ** 2).mean()
         loss.backward()
-        with paddle.utils.unique_name.guard():  # as the trainer: moments named after parameters
+        with paddle.utils.unique_name.guard():
             optimizer.step()
         optimizer.clear_grad()
         return float(loss)
@@ -64,34 +57,6 @@ def lowers(subject: ComponentUnderTest) -> Result:
     return Passed()
 
 
-def stepped(optimizer, parameters: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> list[np.ndarray]:
-    """How far a step with these gradients moves each parameter."""
-    before = [parameter.numpy().copy() for parameter in parameters]
-    terms = [(parameter * gradient).sum() for parameter, gradient in zip(parameters, gradients) if gradient is not None]
-    paddle.add_n(terms).backward()
-    with paddle.utils.unique_name.guard():
-        optimizer.step()
-    optimizer.clear_grad(set_to_zero=False)
-    return [parameter.numpy() - value for parameter, value in zip(parameters, before)]
-
-
-def _start(
-    subject: ComponentUnderTest, rate: float, shapes: Mapping[str, list[int]], zero: bool = False
-) -> tuple[Any, list[Tensor], list[Tensor]]:
-    """(an optimizer, parameters of these shapes, drawn or `zero`, a gradient for each)."""
-    rng = np.random.default_rng(15)
-    parameters, gradients = [], []
-    for name, shape in shapes.items():
-        parameter = paddle.create_parameter(shape, "float32")
-        parameter.name = f"decoder.layers.0.feed_forward.{name}"
-        parameter.set_value((rng.normal(size=shape) * (not zero)).astype("float32"))
-        parameters.append(parameter)
-        gradients.append(paddle.to_tensor(rng.normal(size=shape).astype("float32")))
-    optimizer = subject.build().create(parameters)
-    optimizer.set_lr(rate)
-    return optimizer, parameters, gradients
-
-
 @check(
     "optimizer",
     invariant="any parameter may have a gradient of zeros, under which it does not grow; its first one late; none for "
@@ -101,14 +66,16 @@ def _start(
     "in the first step for all; axes of a matrix",
 )
 def any_gradient(subject: ComponentUnderTest) -> Result:
+    rng = np.random.default_rng(15)
     shapes = {"kernel": [3, 4, 2], "bias": [4], "matrix": [5, 3], "gate": [1]}
-    optimizer, parameters, gradients = _start(subject, 1e-2, shapes)
-    zeros = [paddle.zeros_like(gradient) for gradient in gradients]
+    values, gradients = drawn(rng, shapes), [*drawn(rng, shapes).values()]
+    zeros = [np.zeros_like(gradient) for gradient in gradients]
+    optimizer, parameters = started(subject.build(), values, 1e-2)
     for parameter, move in zip(parameters, stepped(optimizer, parameters, zeros)):
         if float((parameter.numpy() * move).sum()) > 0:
             return Failed(f"gradients of zero make {list(parameter.shape)} grow")
-    optimizer, parameters, gradients = _start(subject, 1e-2, shapes)
-    batches: list[list[Tensor | None]] = [
+    optimizer, parameters = started(subject.build(), values, 1e-2)
+    batches: list[list[np.ndarray | None]] = [
         [*gradients[:2], None, None], [*zeros], [*gradients], [None, None, *gradients[2:]], [*gradients]
     ]  # fmt: skip
     for step, batch in enumerate(batches, 1):
@@ -120,16 +87,11 @@ def any_gradient(subject: ComponentUnderTest) -> Result:
                 return Failed(f"step {step}: {list(parameter.shape)} has no gradient this time, and moves")
             if step == len(batches) and not move.any():  # a rule may only look at the first one
                 return Failed(f"step {step}: {list(parameter.shape)} has a gradient, and does not move")
-    return _from_zero(subject, shapes) or Passed()
-
-
-def _from_zero(subject: ComponentUnderTest, shapes: dict[str, list[int]]) -> Failed | None:
-    """Whether parameters that are zero leave it."""
-    optimizer, parameters, gradients = _start(subject, 1e-2, shapes, zero=True)
+    optimizer, parameters = started(subject.build(), {path: np.zeros_like(values[path]) for path in values}, 1e-2)
     for _ in range(2):  # a rule may only look at the first one
         stepped(optimizer, parameters, gradients)
     idle = [list(parameter.shape) for parameter in parameters if not parameter.numpy().any()]
-    return Failed(f"{idle[0]} is zero, has a gradient, and does not move in two steps") if idle else None
+    return Failed(f"{idle[0]} is zero, has a gradient, and does not move in two steps") if idle else Passed()
 
 
 @check(
@@ -139,10 +101,10 @@ def _from_zero(subject: ComponentUnderTest, shapes: dict[str, list[int]]) -> Fai
     hint="the rate applied twice, or to a part of the step only",
 )
 def proportional(subject: ComponentUnderTest) -> Result:
-    moves = []
+    rng, shapes, moves = np.random.default_rng(15), {"a": [6, 4], "b": [4]}, []
+    values, gradients = drawn(rng, shapes), [*drawn(rng, shapes).values()]
     for rate in (1e-3, 2e-3):
-        optimizer, parameters, gradients = _start(subject, rate, {"a": [6, 4], "b": [4]})
-        moves.append(stepped(optimizer, parameters, gradients))
+        moves.append(stepped(*started(subject.build(), values, rate), gradients))
     for once, twice in zip(*moves):
         if relative_distance(twice, 2.0 * once) > MAX_BEND:
             share = float(np.abs(twice).mean() / np.abs(once).mean())
@@ -198,21 +160,13 @@ def falls_to_zero(subject: ComponentUnderTest) -> Result:
     "a rule without momentum, or whose step is half the newest gradient's (NAdam), declares it in `expected_failures`",
 )
 def inertia(subject: ComponentUnderTest) -> Result:
-    rng = np.random.default_rng(7)
-    parameter = paddle.create_parameter([6, 4], "float32")
-    parameter.name = "decoder.layers.0.feed_forward.a"
-    parameter.set_value(rng.normal(size=[6, 4]).astype("float32"))
-    gradient = paddle.to_tensor(rng.normal(size=[6, 4]).astype("float32"))
-    optimizer = subject.build().create([parameter])
-    optimizer.set_lr(1e-2)
+    rng, shapes = np.random.default_rng(7), {"a": [6, 4]}
+    optimizer, parameters = started(subject.build(), drawn(rng, shapes), 1e-2)
+    (gradient,) = drawn(rng, shapes).values()
     along: list[float] = []
-    for sign in [1.0] * 20 + [-1.0]:
-        before = parameter.clone()
-        (parameter * gradient * sign).sum().backward()
-        with paddle.utils.unique_name.guard():
-            optimizer.step()
-        optimizer.clear_grad()
-        along.append(float(((parameter - before) * gradient).sum()))
+    for sign in [1] * 20 + [-1]:
+        (move,) = stepped(optimizer, parameters, [sign * gradient])
+        along.append(float((move * gradient).sum()))
     if along[-1] > AT_REST * -along[-2]:  # a step that only halts, as a cautious optimizer's, is no turn
         return Failed("the step goes the other way at once")
     return Passed()
@@ -258,14 +212,11 @@ def evaluated(subject: ComponentUnderTest) -> Result:
     shape = [40, 30]
     for evaluations in (0, 2):
         rng, component = np.random.default_rng(11), subject.build()
-        parameter = paddle.create_parameter(shape, "float32")
-        parameter.name = "decoder.layers.0.feed_forward.a"
         sizes = 10.0 ** rng.uniform(-3, 0, size=shape)  # some come near zero, where what is added and taken away rounds
-        parameter.set_value((rng.normal(size=shape) * sizes).astype("float32"))
-        optimizer = component.create([parameter])
-        optimizer.set_lr(1e-2)
+        values = {f"{PLACE}.a": (rng.normal(size=shape) * sizes).astype("float32")}
+        optimizer, (parameter,) = started(component, values, 1e-2)
         for _ in range(4):
-            stepped(optimizer, [parameter], [paddle.to_tensor(rng.normal(size=shape).astype("float32"))])
+            stepped(optimizer, [parameter], [rng.normal(size=shape).astype("float32")])
             before = parameter.numpy().copy()
             for _ in range(evaluations):
                 with component.evaluated(optimizer):

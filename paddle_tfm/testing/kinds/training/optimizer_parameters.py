@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
-import paddle
-from paddle import Tensor
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.protocols import no_decay
-from paddle_tfm.testing.kinds.training.optimizer import AT_REST, stepped
+from paddle_tfm.testing.kinds.training.optimizer_steps import AT_REST, PLACE, Values, started, stepped
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference, relative_distance
@@ -22,11 +19,9 @@ SCALE, MAX_LARGER = 1e4, 1.5  # of gradients, and of the steps that small ones g
 FACTOR = 0.5  # of the rate: a power of two, so that the order of products changes nothing
 LATE = 60  # steps before a first gradient: whole periods of what is done every 2, 3, 4, 5, 6, 10 or 12 steps
 DECAY = 0.1
-MATRIX, BIAS = "decoder.layers.0.feed_forward.output.weight", "decoder.layers.0.feed_forward.output.bias"
+MATRIX, BIAS = f"{PLACE}.output.weight", f"{PLACE}.output.bias"
 OTHER_MATRIX, OTHER_BIAS = MATRIX.replace("layers.0", "layers.1"), BIAS.replace("layers.0", "layers.1")
 SHAPES: dict[str, tuple[int, ...]] = {MATRIX: (6, 4), OTHER_MATRIX: (6, 4), BIAS: (4,), OTHER_BIAS: (4,)}
-
-Values = Mapping[str, np.ndarray]
 
 
 def draw(seed: int) -> dict[str, np.ndarray]:
@@ -42,32 +37,17 @@ def _run(
     rate: float = RATE,
     factors: Mapping[str, float] | None = None,
     exempt: Sequence[str] = (),
-    rates: Sequence[float] = (),
+    last_rate: float | None = None,
 ) -> dict[str, list[np.ndarray]]:
-    """Where each parameter is after each step; a step holds the gradients of those that have one.
-
-    Args:
-        start: path → values. factors: path → the factor of its rate. exempt: marked by `no_decay`. rates: of each step;
-            (): `rate`.
-    """
-    parameters: dict[str, Tensor] = {}
-    for path, value in start.items():
-        parameter = parameters[path] = paddle.create_parameter(list(value.shape), "float32")
-        parameter.name = path
-        parameter.optimize_attr["learning_rate"] = (factors or {}).get(path, 1.0)
-        parameter.set_value(value)
-        if path in exempt:
-            no_decay(parameter)
-    optimizer = subject.build().create(list(parameters.values()))
-    optimizer.set_lr(rate)
-    after: dict[str, list[np.ndarray]] = {path: [] for path in parameters}
-    for number, step in enumerate(gradients):
-        if rates:
-            optimizer.set_lr(rates[number])
-        stepped(
-            optimizer, [*parameters.values()], [paddle.to_tensor(step[p]) if p in step else None for p in parameters]
-        )
-        for path, parameter in parameters.items():
+    """Where each parameter is after each step; a step holds the gradients of those that have one. `factors`, `exempt`:
+    see `started`."""
+    optimizer, parameters = started(subject.build(), start, rate, factors, exempt)
+    after: dict[str, list[np.ndarray]] = {path: [] for path in start}
+    for number, step in enumerate(gradients, 1):
+        if last_rate is not None and number == len(gradients):
+            optimizer.set_lr(last_rate)
+        stepped(optimizer, parameters, [step.get(path) for path in start])
+        for path, parameter in zip(start, parameters):
             after[path].append(parameter.numpy().copy())
     return after
 
@@ -132,7 +112,7 @@ def own_rate(subject: ComponentUnderTest) -> Result:
 def later_rate(subject: ComponentUnderTest) -> Result:
     start, gradients = draw(0), [draw(1 + step) for step in range(STEPS + 1)]
     for factor in CHANGES:
-        usual, other = (_run(subject, start, gradients, rates=[*[RATE] * STEPS, RATE * last]) for last in (1.0, factor))
+        usual, other = (_run(subject, start, gradients, last_rate=RATE * last) for last in (1.0, factor))
         for path in (MATRIX, BIAS):
             one, two = (run[path][-1] - run[path][-2] for run in (usual, other))
             if not relative_distance(one, two) > AT_REST:
