@@ -40,11 +40,13 @@ def learned(subject: ComponentUnderTest) -> Tokenizer:
     return tokenizer
 
 
-def _cut(tokenizer: Tokenizer, texts: Iterable[str]) -> dict[str, list[str]]:
+def cut(tokenizer: Tokenizer, texts: Iterable[str]) -> dict[str, list[str]]:
+    """The pieces of each text."""
     return {text: list(tokenizer.tokenize(text)) for text in texts}
 
 
-def _differs(one: dict[str, list[str]], other: dict[str, list[str]], what: str) -> Failed | None:
+def differs(one: dict[str, list[str]], other: dict[str, list[str]], what: str) -> Failed | None:
+    """Failed with the first text that is not cut alike."""
     for text, pieces in one.items():
         if pieces != other[text]:
             return Failed(f"{text!r} is {pieces[:12]}, {what} {other[text][:12]}")
@@ -108,16 +110,16 @@ def vocabulary(subject: ComponentUnderTest) -> Result:
     tokenizer = learned(subject)
     if not isinstance(pieces := tokenizer.tokenize(SENTENCES[0]), (list, tuple)):
         return Failed(f"`tokenize` must return a list, which is read twice, but returns a {type(pieces).__name__}")
-    cut = _cut(tokenizer, (*SENTENCES, *UNSEEN))
-    for text, pieces in cut.items():
+    seen = cut(tokenizer, (*SENTENCES, *UNSEEN))
+    for text, pieces in seen.items():
         if wrong := [piece for piece in pieces if not isinstance(piece, str) or not piece]:
             return Failed(f"{text!r}: a piece is {wrong[0]!r}")
     always = tokenizer.pieces()
     if len(always) != len(set(always)):
         return Failed(f"`pieces()` names {len(always) - len(set(always))} pieces twice")
-    known = Vocabulary.learn((cut[text] for text in SENTENCES), always=always)
-    unknown = [piece for text in UNSEEN for piece in cut[text] if piece not in known.ids]
-    total = sum(len(cut[text]) for text in UNSEEN)
+    known = Vocabulary.learn((seen[text] for text in SENTENCES), always=always)
+    unknown = [piece for text in UNSEEN for piece in seen[text] if piece not in known.ids]
+    total = sum(len(seen[text]) for text in UNSEEN)
     return Note(
         f"{len(known):,} pieces; {100 * len(unknown) / max(total, 1):.0f}% of the pieces of new texts are unknown"
     )
@@ -132,24 +134,24 @@ def vocabulary(subject: ComponentUnderTest) -> Result:
 )
 def same_pieces(subject: ComponentUnderTest) -> Result:
     tokenizer, texts = learned(subject), (*SENTENCES, *UNSEEN)
-    first = _cut(tokenizer, texts)
-    if failed := _differs(first, _cut(tokenizer, texts[::-1]), "and in another order"):
+    first = cut(tokenizer, texts)
+    if failed := differs(first, cut(tokenizer, texts[::-1]), "and in another order"):
         return failed
     with as_in_another_process():
         again = learned(subject)
-        if failed := _differs(first, _cut(again, texts), "and learned again, by another process,"):
+        if failed := differs(first, cut(again, texts), "and learned again, by another process,"):
             return failed
     if list(tokenizer.pieces()) != list(again.pieces()):
         return Failed("learned again from the same texts, `pieces()` differ")
     if (other_order := subject.in_another_order()) is not None:
         other_order.fit(iter(TRAINING))
-        if failed := _differs(first, _cut(other_order, texts), "and with sets in the order of another process"):
+        if failed := differs(first, cut(other_order, texts), "and with sets in the order of another process"):
             return failed
         if list(tokenizer.pieces()) != list(other_order.pieces()):
             return Failed("with sets in the order of another process, `pieces()` are in another order")
     of_a_list = subject.build()
     of_a_list.fit(list(TRAINING))
-    return _differs(first, _cut(of_a_list, texts), "and learned from a list, which can be read twice,") or Passed()
+    return differs(first, cut(of_a_list, texts), "and learned from a list, which can be read twice,") or Passed()
 
 
 @check(
@@ -164,9 +166,9 @@ def saved(subject: ComponentUnderTest) -> Result:
         tokenizer.save(Path(folder))
         loaded = subject.build()
         loaded.load(Path(folder))
-    if failed := _differs(_cut(tokenizer, texts), _cut(loaded, texts), "and loaded"):
+    if failed := differs(cut(tokenizer, texts), cut(loaded, texts), "and loaded"):
         return failed
-    for text, pieces in _cut(tokenizer, texts).items():
+    for text, pieces in cut(tokenizer, texts).items():
         if loaded.detokenize(pieces) != tokenizer.detokenize(pieces):
             return Failed(f"loaded, it joins {pieces[:12]} to {loaded.detokenize(pieces)!r} instead of {text!r}")
     if list(tokenizer.pieces()) != list(loaded.pieces()):

@@ -11,7 +11,7 @@ import numpy as np
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import Tokenizer
-from paddle_tfm.testing.kinds.texts.tokenizer import TRAINING
+from paddle_tfm.testing.kinds.texts.tokenizer import TRAINING, cut, differs
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip
@@ -60,19 +60,11 @@ def _skips_what_it_refuses(function: Callable[[ComponentUnderTest], Result]) -> 
 
 def _cut(tokenizer: Tokenizer, texts: list[str]) -> Pieces:
     """The pieces of each text, and if it draws those of a draw behind them."""
-    cut = {text: list(tokenizer.tokenize(text)) for text in texts}
+    cuts = cut(tokenizer, texts)
     if tokenizer.sampling:
-        for text, pieces in cut.items():
+        for text, pieces in cuts.items():
             pieces += tokenizer.sample(text, np.random.default_rng(0))
-    return cut
-
-
-def _first_other(one: Pieces, other: Pieces) -> str:
-    """The first text that is not cut alike, and how; "" where all are."""
-    for (text, pieces), others in zip(one.items(), other.values()):
-        if pieces != others:
-            return f"{text!r} is {pieces[:12]}, {{}} {others[:12]}"
-    return ""
+    return cuts
 
 
 @check(
@@ -89,8 +81,8 @@ def saved_order(subject: ComponentUnderTest) -> Result:
             tokenizer.save(Path(folder))
             loaded = subject.build()
             loaded.load(Path(folder))
-        if sentence := _first_other(_cut(tokenizer, texts), _cut(loaded, texts)):
-            return Failed(sentence.format("and loaded"))
+        if failed := differs(_cut(tokenizer, texts), _cut(loaded, texts), "and loaded"):
+            return failed
     return Passed()
 
 
@@ -106,22 +98,20 @@ def apart(subject: ComponentUnderTest) -> Result:
     def in_usual_letters(corpus: int, texts: tuple[int, ...], letters: str) -> Pieces:
         """What one of its own gives, of these letters: nobody has cut words of them before."""
         table = str.maketrans(letters, LETTERS)
-        cut = _cut(_fitted(subject, _texts(corpus, letters)), _several(texts, letters))
-        return {text.translate(table): [piece.translate(table) for piece in pieces] for text, pieces in cut.items()}
+        cuts = _cut(_fitted(subject, _texts(corpus, letters)), _several(texts, letters))
+        return {text.translate(table): [piece.translate(table) for piece in pieces] for text, pieces in cuts.items()}
 
     alone: list[Pieces] = []
     for corpus, texts in ((0, (2, 1)), (1, (3, 0))):  # new ones, and those that the other learns from
         one, other = (in_usual_letters(corpus, texts, letters) for letters in ALONE[corpus])
-        if _first_other(one, other):
+        if differs(one, other, ""):
             return Skip("texts of other letters are cut in another way")
         alone.append(one)
     first, second = _fitted(subject, _texts(0)), _fitted(subject, _texts(1))
-    if sentence := _first_other(alone[0], _cut(first, _several((2, 1)))):
-        return Failed(sentence.format("and after another tokenizer has learned"))
+    if failed := differs(alone[0], _cut(first, _several((2, 1))), "and after another tokenizer has learned"):
+        return failed
     _cut(first, _texts(3))
-    if sentence := _first_other(alone[1], _cut(second, _several((3, 0)))):
-        return Failed(sentence.format("and after another tokenizer has cut it"))
-    return Passed()
+    return differs(alone[1], _cut(second, _several((3, 0))), "and after another tokenizer has cut it") or Passed()
 
 
 def _several(seeds: tuple[int, ...], letters: str = LETTERS) -> list[str]:
@@ -149,8 +139,9 @@ def learned_again(subject: ComponentUnderTest) -> Result:
                 used.fit(iter([*_texts(0), *TRAINING]))
             else:
                 used.load(Path(folder))
-            if sentence := _first_other(usual, _cut(used, texts)):
-                return Failed(sentence.format(f"and {how} by one that had learned from other texts before{before}"))
+            what = f"and {how} by one that had learned from other texts before{before}"
+            if failed := differs(usual, _cut(used, texts), what):
+                return failed
             if extra := set(used.pieces()) - pieces:
                 return Failed(f"{how} again, `pieces()` names {len(extra)} pieces of the texts before")
     return Passed()
