@@ -16,7 +16,7 @@ from paddle_tfm.comparison.report import paper
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.component_source import papers
 from paddle_tfm.tabular import Table, column
-from paddle_tfm.testing.trial_comparison import trials
+from paddle_tfm.testing.trials.comparison import trials
 
 needs_latex = pytest.mark.skipif(
     shutil.which("pdflatex") is None,

@@ -25,7 +25,7 @@ from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.pages.axis import fit, short
 from paddle_tfm.pages.style import DARK, LIGHT, css
-from paddle_tfm.testing.trial_comparison import trials
+from paddle_tfm.testing.trials.comparison import trials
 from paddle_tfm.units import signed_tick, tick
 
 LONG = [

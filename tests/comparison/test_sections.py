@@ -16,7 +16,7 @@ from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.protocols import section as page_of_the_kind
 from paddle_tfm.registry import Registry
-from paddle_tfm.testing.trial_comparison import trials
+from paddle_tfm.testing.trials.comparison import trials
 
 PLUGIN = """
 from paddle_tfm import hookimpl, plotting

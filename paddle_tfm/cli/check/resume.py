@@ -17,8 +17,8 @@ from paddle_tfm.cli.common import console, note, use_device
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import read_json
 from paddle_tfm.recipe import loading
-from paddle_tfm.testing import interrupted
 from paddle_tfm.testing.same_runs import differences
+from paddle_tfm.testing.trials import interrupted
 
 if TYPE_CHECKING:
     from paddle_tfm.recipe.expansion import RunSpec

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result
-from paddle_tfm.testing.trial_sweep import Session, reference, trial_sweep
+from paddle_tfm.testing.trials.sweep import Session, reference, trial_sweep
 
 LATE_SECONDS = 2.0  # after the user's stop: what was being started then has started
 

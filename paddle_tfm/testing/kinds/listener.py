@@ -19,16 +19,11 @@ from paddle_tfm import runtime
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.plugin_errors import TRACEBACK
 from paddle_tfm.plugins import Plugins, listeners
-from paddle_tfm.testing import interrupted
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip
+from paddle_tfm.testing.trials import interrupted
 
-RECIPE = (
-    *("run", "base", "--device=cpu", "--workers=1", "--strict", "--out=runs", "seeds=[1]"),
-    *("task={name: copy, train: 80, valid: 6, test: 6, min_length: 2, max_length: 4}", "train.max_tokens=128"),
-    *("model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1"),
-    *(f"train.steps={interrupted.STEPS}", f"evaluate.every={interrupted.EVERY}"),
-)
+RECIPE = ("run", "base", "--device=cpu", "--workers=1", "--strict", "--out=runs", "seeds=[1]", *interrupted.TINY)
 # `paddle-tfm` without the installed plugins that its first argument names. After as many seconds as the second says it
 # writes where it waits, and ends
 PROGRAM = """

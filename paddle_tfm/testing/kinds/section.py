@@ -18,7 +18,7 @@ from paddle_tfm.testing.results import Failed, Note, Passed, Result
 if TYPE_CHECKING:  # what reports are written with takes a second to load, and no other kind needs it
     from paddle_tfm.comparison.report.section_output import Part
     from paddle_tfm.plotting import Picture
-    from paddle_tfm.testing.trial_comparison import Trial
+    from paddle_tfm.testing.trials.comparison import Trial
 
 VOID = {"img", "br", "hr", "input", "wbr", "col"}
 RUNS_CODE = {"script", "iframe", "object", "embed"}
@@ -61,7 +61,7 @@ class Elements(HTMLParser):
 
 
 def _trials(subject: ComponentUnderTest) -> AbstractContextManager[Sequence[Trial]]:
-    from paddle_tfm.testing.trial_comparison import trials
+    from paddle_tfm.testing.trials.comparison import trials
 
     return trials(subject.registry)
 
@@ -123,7 +123,7 @@ def sound_page(subject: ComponentUnderTest) -> Result:
     hint="`html.escape` around names, texts and settings; in a figure `$` as `\\$`",
 )
 def users_text(subject: ComponentUnderTest) -> Result:
-    from paddle_tfm.testing.trial_comparison import TAG
+    from paddle_tfm.testing.trials.comparison import TAG
 
     return _each_page(subject, lambda elements: "a name became an element" if TAG in elements.tags else "")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, read_json, write_whole
 from paddle_tfm.hookspecs import hookimpl
-from paddle_tfm.testing.interrupted import AT
+from paddle_tfm.testing.trials.interrupted import AT
 
 ORDERS, STARTS = "orders.json", "starts.txt"
 COMMAND = "PADDLE_TFM_TRIAL"  # set in the process of a cell's command, whose start is written down already

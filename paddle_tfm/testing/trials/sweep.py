@@ -23,17 +23,12 @@ from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.claim import is_claimed
 from paddle_tfm.sweep.sweep import Sweep
-from paddle_tfm.testing import trial_listener
-from paddle_tfm.testing.interrupted import EVERY, STEPS
+from paddle_tfm.testing.trials import orders
+from paddle_tfm.testing.trials.interrupted import TINY
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.trainer import Interrupted
 
-OVERRIDES = (
-    *("seeds=[1, 2]", "variants={pre: {}, post: {model.placement: post}}", "train.max_tokens=128"),
-    "task={name: copy, train: 80, valid: 6, test: 6, min_length: 2, max_length: 4}",
-    *("model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1"),
-    *(f"train.steps={STEPS}", f"evaluate.every={EVERY}"),
-)
+OVERRIDES = ("seeds=[1, 2]", "variants={pre: {}, post: {model.placement: post}}", *TINY)
 NUM_WORKERS = 2
 LIMIT_SECONDS = 300  # of a sweep: its executor waits for what never comes
 # The command of a cell as another process runs it: its start is written down, and it ends if nobody waits for it.
@@ -91,11 +86,11 @@ class TrialSweep:
         """Have the cells that are not finished trained by an executor; None: by the engine itself.
 
         Args:
-            stop: whether the user stops once a run has begun. slow, killed: `trial_listener.order`.
+            stop: whether the user stops once a run has begun. slow, killed: `orders.order`.
         """
-        trial_listener.order(self.folder, slow, killed)
-        (self.folder / trial_listener.STARTS).write_text("", "utf-8")
-        plugin = Path(trial_listener.__file__)
+        orders.order(self.folder, slow, killed)
+        (self.folder / orders.STARTS).write_text("", "utf-8")
+        plugin = Path(orders.__file__)
         registry = Registry(create_plugins([plugin]))
         recipe, runs = loading.load("base", OVERRIDES), self.folder
         sweep = Sweep(recipe, registry, runs, resume=True, strict=True, workers=workers, plugin_files=[plugin])
@@ -123,7 +118,7 @@ class TrialSweep:
         )
 
     def _counted(self, cell: Cell) -> Cell:
-        words = [str(self.folder / trial_listener.STARTS), cell.name, str(LIMIT_SECONDS), trial_listener.COMMAND]
+        words = [str(self.folder / orders.STARTS), cell.name, str(LIMIT_SECONDS), orders.COMMAND]
         arguments = cell.command[cell.command.index("paddle_tfm") + 1 :]
         return replace(cell, command=[*runtime.python(), "-c", PROGRAM, *words, *arguments])
 
@@ -148,7 +143,7 @@ class TrialSweep:
                 thread.join()
 
     def _starts(self) -> Iterator[tuple[float, str]]:
-        for line in (self.folder / trial_listener.STARTS).read_text("utf-8").splitlines():
+        for line in (self.folder / orders.STARTS).read_text("utf-8").splitlines():
             seconds, _, name = line.partition(" ")
             yield (float(seconds) - self.stop_time if self.stop_time else 0.0), name
 
