@@ -91,7 +91,10 @@ def session(tmp_path, monkeypatch, capsys):
         pytest.main(["-p", "no:cacheprovider", "-n", "0", "-k", selection, *arguments])
         return capsys.readouterr().out
 
-    return run
+    yield run
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def test_there_is_a_test_for_each_check_with_its_consequence_and_a_hint_and_a_wrong_mark_is_one_sentence(session):
@@ -109,9 +112,9 @@ def test_there_is_a_test_for_each_check_with_its_consequence_and_a_hint_and_a_wr
     assert "must be marked with @pytest.mark.conformance(component=MyClass)" in said
 
 
-def test_a_new_package_passes_its_own_tests(session, monkeypatch):
+def test_a_new_package_passes_its_own_tests(session, tmp_path, monkeypatch):
     """As after `pip install -e .`, which puts its folder on the path."""
     new = write("my-norm", "norm", out=Path("my-norm"))
     assert new.advice.splitlines()[0] == 'pip install -e "my-norm[test]"'
-    monkeypatch.syspath_prepend("my-norm")
+    monkeypatch.syspath_prepend(tmp_path / "my-norm")
     assert "3 passed" in (said := session("invariances or registered or runs", "my-norm")), said
