@@ -88,7 +88,6 @@ class TrainSettings(Section):
     products: Literal["float32", "bfloat16"] = "float32"
     shards: int | None = Field(None, gt=0, le=64)
     gradient_norms: int | None = Field(None, gt=0, le=LARGEST)
-    divergence: Literal["stop", "skip", "back_off"] = "stop"
 
 
 class EvaluateSettings(Section):

@@ -1,5 +1,5 @@
-"""A step whose loss or gradient is no finite number: what is kept of it, what follows (`train.divergence`), and where
-the number comes from.
+"""A step whose loss or gradient is no finite number, with which the training ends: what is kept of it, and where the
+number comes from.
 
 The update is not made, so that the model still is what it was before the step: with the batches of the step, that is
 all that `paddle-tfm check RUN` needs to do it again.
@@ -28,8 +28,6 @@ from paddle_tfm.train.step import Step
 from paddle_tfm.units import in_shell
 
 FOLDER = "diverged"  # among a run's checkpoints
-MOST = 10  # steps in a row that are skipped before the training ends
-BACK_OFF = 0.5  # of the learning rate, at each step that is skipped
 ARRAYS = [field.name for field in fields(Batch) if field.name not in ("extra", "tokens")]
 Batches = Sequence[Batch[np.ndarray]]
 
@@ -58,33 +56,13 @@ def not_finite(metrics: Mapping[str, Any], step: int) -> str | None:
     return None
 
 
-def not_made(
-    state: TrainingState, step: int, batches: Batches, sentence: str, report: Callable[[str], None]
-) -> str | None:
-    """Keep the first step that could not be made, and do with it as the recipe says. Returns a sentence if the training
-    ends.
+def keep(state: TrainingState, step: int, batches: Batches, sentence: str, report: Callable[[str], None]) -> None:
+    """Save what `paddle-tfm check RUN` needs: the model before the step, and its batches.
 
     Args:
-        state: as before the step, but for the stream. sentence: what was no number. report: gets a sentence on a step
-            that is kept.
+        state: as before the step, but for the stream. sentence: what was no number. report: gets a sentence on what is
+            kept.
     """
-    progress, policy = state.progress, state.run.settings.train.divergence
-    if not state.folder(FOLDER).exists():
-        _keep(state, step, batches, sentence, report)
-    if policy == "stop":
-        return sentence
-    progress.skipped_in_row += 1
-    if progress.skipped_in_row == MOST:  # not left out: the training ends with it
-        return f"{sentence}, as at each of the {MOST - 1} steps before it"
-    progress.skipped += 1
-    if policy == "back_off":
-        progress.rate_factor *= BACK_OFF
-    state.count(step, {"skipped": sentence}, 0.0)
-    return None
-
-
-def _keep(state: TrainingState, step: int, batches: Batches, sentence: str, report: Callable[[str], None]) -> None:
-    """Save what `paddle-tfm check RUN` needs: the model before the step, and its batches."""
     run, where = state.run, origin(state.step, step, batches)
     beside = [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
     kept = {"failed_step": step, "sentence": sentence, "origin": where, "batches": beside}

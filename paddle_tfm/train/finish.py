@@ -193,7 +193,6 @@ def _results(
         "averaged": averaged,
         "dropped": run.dropped,
         "diverged": diverged,
-        **({"skipped": progress.skipped} if progress.skipped else {}),
         "directions": {name: metric.higher_is_better for name, metric in metrics.items()},
         "units": {name: metric.unit for name, metric in metrics.items()},
         "signatures": signatures(metrics),

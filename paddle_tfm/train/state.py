@@ -34,8 +34,6 @@ class Progress:
             its step; `stale` counts those since.
         evaluated: whether the evaluation at `step`, if there is one, is done.
         snapshots: the steps whose weights are stored in checkpoints to be averaged.
-        skipped: how many steps were left out because loss or gradient was no number; `skipped_in_row` since the last
-            that was made; rate_factor: of the learning rate since then (`train.divergence`).
     """
 
     step: int = 0
@@ -50,10 +48,7 @@ class Progress:
     evaluated: bool = True
     stale: int = 0
     snapshots: list[int] = field(default_factory=list)
-    skipped: int = 0
-    skipped_in_row: int = 0
     caveats: dict[str, dict[str, int]] = field(default_factory=dict)
-    rate_factor: float = 1.0
 
     @classmethod
     def restored(cls, file: Path) -> Progress:
@@ -91,11 +86,7 @@ class TrainingState:
         optimizer = self.optimizer.create(parameters)
         self.ema = MovingAverage(run.model, train.ema) if train.ema is not None else None
         self.run, self.stream, self.progress = run, run.stream(), Progress()
-
-        def rate(step: int) -> float:
-            return schedule(step) * self.progress.rate_factor
-
-        self.step = Step(run.model, parameters, optimizer, rate, train, run.seed, self.ema)
+        self.step = Step(run.model, parameters, optimizer, schedule, train, run.seed, self.ema)
 
     @functools.cached_property
     def identity(self) -> str:

@@ -157,8 +157,8 @@ class Trainer:
         self.require_folder()
         if sentence := divergence.not_finite(metrics, step):
             restore()
-            return divergence.not_made(self.state, step, batches, sentence, self._say)
-        progress.skipped_in_row = 0
+            divergence.keep(self.state, step, batches, sentence, self._say)
+            return sentence
         progress.tokens += int(metrics["tokens"])
         progress.seconds += seconds
         self.state.count(step, {**metrics, **self._by_parameter(step, metrics)}, seconds)

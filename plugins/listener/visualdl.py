@@ -51,8 +51,6 @@ class Board:
                 self.writer.add_histogram(tag, values, step, buckets=BINS)
 
     def _curves_of_step(self, step: int, metrics: Mapping[str, float]) -> None:
-        if "skipped" in metrics:
-            return
         for name in ("loss", "learning_rate", "gradient_norm"):
             if name in metrics:  # a log may be damaged
                 self.writer.add_scalar(f"train/{name}", metrics[name], step)

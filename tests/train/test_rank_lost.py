@@ -146,35 +146,6 @@ def test_a_rank_asks_all_to_stop(make_trainer, registry):
     assert steps_of(trainer) == [1]
 
 
-def test_a_step_that_is_not_made_leaves_nothing_in_other_ranks(make_trainer, registry):
-    """Their running statistics have seen it, and are given those of rank 0."""
-    values = []
-    with other_ranks(registry, 2) as others:
-        for ranks in (None, others):
-            trainer = make_trainer(
-                "model.feed_forward={name: deepseek_moe, bias_rate: 0.1}", "model.norm={name: power, warmup: 0}",
-                "train.optimizer=sgd", "train.divergence=skip", "train.clip_norm=1.0",
-                "train.steps=6", "evaluate.every=6", folder=str(len(values)), others=ranks,
-            )  # fmt: skip
-
-            def poison(batches, trainer=trainer, next_batches=trainer.next_batches):
-                weight = trainer.run.model.head.output.weight
-                if trainer.run.step == 2:
-                    poison.kept = weight.numpy().copy()
-                    weight.set_value(np.full_like(poison.kept, np.nan))
-                elif trainer.run.step == 3:
-                    weight.set_value(poison.kept)
-                return next_batches()
-
-            trainer.next_batches = lambda poison=poison: poison(None)
-            trainer.train()
-            values.append({name: each.numpy() for name, each in trainer.run.model.state_dict().items()})
-            rows = [row for row in read_rows(trainer.run.folder / "metrics.jsonl") if "skipped" in row]
-            assert [row["step"] for row in rows] == [3]
-    for name, value in values[0].items():
-        np.testing.assert_allclose(values[1][name], value, rtol=2e-3, atol=1e-4, err_msg=name)
-
-
 def test_rank_0_that_ends_before_all_met_is_no_wait(capfd):
     address = free_address()
     listener = listen(address)

@@ -58,9 +58,7 @@ def command(recipe: str, overrides, no_step, resume, cell, without_data, as_json
 
     If the loss or the gradient of RUN became NaN or infinite, that step is done again, forward and backward: shown are
     the first layer whose output is not finite, the layers before it with the largest value of each, and the sentences
-    of the batch. RUN/checkpoints/diverged keeps what that takes, of the first such step. What a training does with such
-    steps says the recipe: `train.divergence` is stop, skip (the step is left out and counted, up to 10 in a row) or
-    back_off (and the learning rate is halved).
+    of the batch. RUN/checkpoints/diverged keeps what that takes.
 
     \b
     Of RUN each line begins with:
