@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.measure import GROWTH, Row, measure_search, measure_step
+from benchmarks.measure import Row, measure_search, measure_step
 from benchmarks.recipe import SIZES
 from benchmarks.sides import SEARCH, SIDES, TRAINING
 from benchmarks.table import surroundings, table
@@ -27,11 +27,7 @@ SEARCHES = {"beam": "beam 5, in batches", "greedy": "greedy, one sentence at a t
     type=click.Choice([side for side in SIDES if side != "ours"]),
     help="A library to compare with (repeatable). Default: all that are installed.",
 )
-@click.option(
-    "--growth",
-    type=click.Choice(list(GROWTH)),
-    help="Measure time and memory for growing sentences (64 to 2,048 tokens), batches or vocabularies.",
-)
+@click.option("--length", type=click.IntRange(min=2), help="Cut every source and target to so many tokens.")
 @click.option(
     "--decode",
     "run",
@@ -41,12 +37,12 @@ SEARCHES = {"beam": "beam 5, in batches", "greedy": "greedy, one sentence at a t
 )
 @click.option("--rounds", type=click.IntRange(min=1), help="Turns of each side. Default: 7, of searches 3.")
 @click.pass_context
-def main(context, overrides, size, sides, growth, run, rounds) -> None:
+def main(context, overrides, size, sides, length, run, rounds) -> None:
     """Time a training step of paddle_tfm and of the same model in paddle.nn.Transformer, PyTorch's nn.Transformer
-    (eager, tuned, compiled) and JoeyNMT, with the same batches, masks, dropout, optimizer and copied weights: Multi30k
-    if PADDLE_TFM_DATA has it, else dates. With --decode: searches with the weights of a run, also in CTranslate2.
-    The sides take turns. The columns: milliseconds of a step or a sentence, target tokens or sentences a second,
-    how many times as fast ours is (on a busy machine, read the fastest rounds).
+    (eager, tuned, in bfloat16, compiled) and JoeyNMT, with the same batches, masks, dropout, optimizer and copied
+    weights: Multi30k if PADDLE_TFM_DATA has it, else dates. With --decode: searches with the weights of a run, also in
+    CTranslate2. The sides take turns. The columns: milliseconds of a step or a sentence, target tokens or sentences a
+    second, how many times as fast ours is (on a busy machine, read the fastest rounds).
 
     PyTorch and CTranslate2 come with the extra [bench]; JoeyNMT with: pip install tensorboard importlib_metadata, and
     pip install --no-deps joeynmt==2.3.0 subword-nmt
@@ -54,14 +50,12 @@ def main(context, overrides, size, sides, growth, run, rounds) -> None:
     \b
     Examples:
       python -m benchmarks --side torch --side joeynmt
-      python -m benchmarks --growth length --side torch
+      python -m benchmarks --length 512 model.max_length=512 train.max_tokens=2048 --side torch
       python -m benchmarks --decode runs/multi30k/default/seed-1 --side ctranslate2
       python -m benchmarks --size all --decode runs/multi30k/default/seed-1 > table.md
     """
-    if run is not None and (growth or (overrides and size != "all")):
-        raise click.UsageError("--decode takes everything from the run: no --growth, and no a.b=value")
-    if growth and size == "all":
-        raise click.UsageError("--growth is measured at one size")
+    if run is not None and size != "all" and (length or overrides):
+        raise click.UsageError("--decode takes everything from the run: no --length, and no a.b=value")
 
     def report(text: str) -> None:
         click.echo(text, err=True)
@@ -76,16 +70,8 @@ def main(context, overrides, size, sides, growth, run, rounds) -> None:
     if run is None or size == "all":
         steps = [side for side in sides if side in TRAINING["step"]] or sides
         for name in SIZES if size == "all" else [size]:
-            if growth is None:
-                report(f"size {name}")
-                rows.append((f"step, {name}", measure_step(name, overrides, steps, report=report, **chosen)))
-                continue
-            values, lines = GROWTH[growth]
-            for value in values:
-                report(f"{growth} {value:,}")
-                options = {"length": value if growth == "length" else None, "report": report, **chosen}
-                several = measure_step(name, [*lines(value), *overrides], steps, **options)
-                rows.append((f"step, {name}, {growth} {value:,}", several))
+            report(f"size {name}")
+            rows.append((f"step, {name}", measure_step(name, overrides, steps, length=length, report=report, **chosen)))
     click.echo(f"{before}\n\n{table(rows)}")
 
 

@@ -18,13 +18,6 @@ from benchmarks.workload import STEPS
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import yaml_lines
 
-# The quantity that grows → its values, and the overrides for a value. Growing texts are cut to one length.
-GROWTH: dict[str, tuple[Sequence[int], Callable[[int], list[str]]]] = {
-    "length": ((64, 128, 256, 512, 1024, 2048), lambda n: [f"model.max_length={n}", "train.max_tokens=2048"]),
-    "batch": ((256, 512, 1024, 2048, 4096), lambda n: [f"train.max_tokens={n}"]),
-    "vocabulary": ((1000, 2000, 4000, 8000, 16000), lambda n: [f"vocabulary.max_size={n}"]),
-}
-
 
 @dataclass(frozen=True)
 class Row:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -44,40 +43,31 @@ def write_predictions(path: Path, predictions: Sequence[Prediction]) -> None:
     write_whole(path, "\n".join(lines) + "\n")
 
 
+def predictions_of(folder: Path, test: str = "") -> list[Prediction]:
+    """What the run in a folder wrote at its end, for its own test or a further one; nothing where no file is here.
+    Raises: as `read_predictions`."""
+    path = predictions_file(folder, test=test)
+    return read_predictions(path) if path.is_file() else []
+
+
 def read_predictions(path: Path) -> list[Prediction]:
     """All predictions of a file, without pieces.
 
     Raises:
-        UserError: there are none, or the file is damaged; with path and line.
+        UserError: it is missing or damaged; with path and line.
     """
     try:
         head, *lines = _text(path).removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: no predictions can be read here: {error}") from error
-    if tuple(head.split("\t")) != COLUMNS or not lines:
-        raise UserError(f"{path}: must be a table of {', '.join(COLUMNS)} with one prediction or more")
+    if tuple(head.split("\t")) != COLUMNS:
+        raise UserError(f"{path}: must be a table of {', '.join(COLUMNS)}")
     predictions = []
     for number, line in enumerate(lines, 2):
         try:
             predictions.append(_parsed(line))
         except ValueError as error:
             raise UserError(f"{path}:{number}: must hold {', '.join(COLUMNS)}, tabs between them") from error
-    return predictions
-
-
-def read_undamaged_predictions(path: Path, most: float = math.inf) -> list[Prediction]:
-    """The first predictions, at most so many, of a file that may be missing or damaged: lines that cannot be read are
-    left out."""
-    predictions: list[Prediction] = []
-    if not path.is_file():
-        return predictions
-    with io.TextIOWrapper(opened(path), "utf-8", "replace", newline="\n") as file:
-        next(file, None)
-        while len(predictions) < most and (line := file.readline()):
-            try:
-                predictions.append(_parsed(line.removesuffix("\n")))
-            except ValueError:
-                continue
     return predictions
 
 

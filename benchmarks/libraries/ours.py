@@ -18,12 +18,12 @@ from benchmarks.workload import ALPHA, BEAM, FIELDS, STEPS, Workload
 from paddle_tfm.data.batches import Batch, collate, in_order
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
-from paddle_tfm.data.vocabulary import BOS, EOS, PAD
+from paddle_tfm.data.vocabulary import PAD
 from paddle_tfm.errors import UserError
 from paddle_tfm.export.engine import exported, open_engine
 from paddle_tfm.onednn import products
 from paddle_tfm.plugins import create_plugins
-from paddle_tfm.protocols import MASKED_SCORE, Example, Hypothesis
+from paddle_tfm.protocols import Example, Hypothesis
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.recipe.sites import at_site
@@ -110,14 +110,13 @@ class Training(libraries.Training):
 
 
 class Search(libraries.Search):
-    """Decoding with a trained run as the side says: with or without its key/value cache, or by its export, which is
-    made once in the run's folder as `translate --engine` does. The side `ours` also writes the workload of the other
-    sides."""
+    """Decoding with a trained run, by Paddle or by its export, which is made once in the run's folder as
+    `translate --engine` does. The side `ours` also writes the workload of the other sides."""
 
     def __init__(self, folder: Path, side: str = "ours"):
         registry = Registry(create_plugins())
         run = load_run(json.loads((folder / "request.json").read_text("utf-8"))["run"], registry)
-        self.run, self.model, self.cached = run, run.model, side != "ours-uncached"
+        self.run = run
         self.searches = {
             "beam": registry.build("search", {"name": "beam", "size": BEAM, "alpha": ALPHA}, ""),
             "greedy": registry.build("search", "greedy", ""),
@@ -125,7 +124,7 @@ class Search(libraries.Search):
         engine = "ctranslate2" if side == "ours-ctranslate2" else "paddle_tfm"
         self._decode: Callable[..., list[list[Hypothesis]]] = open_engine(
             run, engine, self.searches["greedy"], scores=False
-        ) or functools.partial(decode_all, self.model)
+        ) or functools.partial(decode_all, run.model)
         texts = load_corpus(run.plan, ["test"]).splits["test"]
         if not texts:
             raise UserError(f"{run.folder}: its task has no test split")
@@ -168,28 +167,10 @@ class Search(libraries.Search):
 
     def turn(self, job: str, number: int = 0) -> list[list[int]]:
         """The ids of the best output of each sentence, without the end token."""
-        if not self.cached:
-            return [self._decode_uncached(batch.tensors()) for batch in self.batches[job]]
         groups = [self._decode(group, self.searches[job], MAX_TOKENS, wanted=1) for group in self.jobs[job]]
         if job == "beam":  # in the order of the batches, as the other sides return them
             groups = [[groups[0][i] for batch in self.batches[job] for i in batch.index]]
         return [list(hypotheses[0].ids) for group in groups for hypotheses in group]
-
-    def _decode_uncached(self, batch: Batch) -> list[int]:
-        """Greedy search without a cache: every step recomputes the whole prefix and projects the memory."""
-        search, ids = self.searches["greedy"], [BOS]
-        with paddle.no_grad():
-            memory = self.model.encode(batch.source, batch.source_valid)
-            limit = min(search.limit(batch.source.shape[1] - 1), self.model.max_length - 1)
-            while len(ids) <= limit:
-                h, _ = self.model.decode(paddle.to_tensor([ids]), self.model.start(memory))
-                log_probs = self.model.head.log_probs(h[:, -1:], memory)[0, 0]
-                log_probs[PAD] = log_probs[BOS] = MASKED_SCORE
-                best = int(log_probs.argmax())
-                if best == EOS:
-                    break
-                ids.append(best)
-        return ids[1:]
 
 
 def _cut(examples: Sequence[Encoded], length: int, max_tokens: int) -> Iterator[Batch]:

@@ -133,13 +133,9 @@ class TorchTraining(libraries.Training):
         set_threads()
         self.model = model
         self.batches, self.clip_norm = workload.batches, workload.clip_norm
-        self.learning_rate = workload.learning_rate
-        self.reset()
-
-    def reset(self) -> None:
-        """Take a new optimizer. The fused one is PyTorch's fastest on a CPU."""
+        # The fused one is PyTorch's fastest on a CPU.
         self.optimizer = torch.optim.Adam(
-            self.model.parameters(), self.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True
+            model.parameters(), workload.learning_rate, betas=(0.9, 0.98), eps=1e-9, fused=True
         )
 
     def first_loss(self) -> float:

@@ -1,17 +1,14 @@
-"""The side `torch-tuned`: PyTorch's `nn.Transformer` with the documented settings that make it fastest on this machine.
-
-Always on, for they cost nothing anywhere: `torch.set_flush_denormal`, fused Adam, clipping of all gradients in one
-call, and padding left out before the output matrix. What depends on the processor is raced when the side is loaded:
-float32, or `torch.autocast` to bfloat16. (`torch.set_float32_matmul_precision("medium")` changes neither numbers nor
-times of PyTorch 2.14 on a processor without AMX.) Compiled it is another side, `torch-compile`.
+"""The sides `torch-tuned` and `torch-bfloat16`: PyTorch's `nn.Transformer` with the documented settings that make it
+fastest: `torch.set_flush_denormal`, fused Adam, clipping of all gradients in one call, and padding left out before the
+output matrix; and its products in float32, or cast to bfloat16 by `torch.autocast`, which the processor decides about.
+(`torch.set_float32_matmul_precision("medium")` changes neither numbers nor times of PyTorch 2.14 on a processor without
+AMX.) Compiled it is another side, `torch-compile`.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,47 +20,22 @@ from benchmarks.libraries import pytorch
 from benchmarks.workload import Workload, longest_output
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 
-RACE_STEPS = 2  # of each candidate in a round; one round warms up
-RACE_ROUNDS = 2
-
-
-class Candidate(NamedTuple):
-    """What a race decides about: the name of its arithmetic, and whether products are cast by autocast."""
-
-    precision: str
-    autocast: bool
-
-
-CANDIDATES = (Candidate("float32", False), Candidate("bfloat16 autocast", True))
-
 
 class Training(pytorch.Training):
-    """The step of `Peer` under the fastest of `CANDIDATES`; `seconds` has the fastest round of each."""
+    """The step of `Peer`."""
 
     settings = "fused Adam, denormals flushed, clipping in one call, no padding in the head"
 
     def __init__(self, folder: Path, side: str = "torch-tuned"):
         super().__init__(folder, side)
         torch.set_flush_denormal(True)
-        self.use(CANDIDATES[0])
-        self.seconds = self._race()
-        self.use(min(CANDIDATES, key=self.seconds.__getitem__))
-        pytorch.copy_weights(self.workload.weights, self.peer, pytorch.counterparts(self.peer))
-        self.reset()
-
-    def use(self, candidate: Candidate) -> None:
-        """Take these settings from the next step on."""
-        self.candidate = candidate
-
-    @property
-    def precision(self) -> str:
-        """The arithmetic of the products."""
-        return self.candidate.precision
+        self.casts = side == "torch-bfloat16"
+        self.precision = "bfloat16 autocast" if self.casts else "float32"
 
     def backward(self, number: int) -> float:
         """The loss on batch `number`, after its backward pass."""
         tensors = map(torch.from_numpy, self.batches[number % len(self.batches)])
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.candidate.autocast):
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.casts):
             loss = self._loss(*tensors)
         loss.backward()
         return loss.item()
@@ -75,19 +47,6 @@ class Training(pytorch.Training):
     def _loss(self, source: Tensor, source_valid: Tensor, target_in: Tensor, valid: Tensor, target: Tensor) -> Tensor:
         h = self.peer.hidden(source, source_valid, target_in, valid)
         return F.cross_entropy(self.peer.output(h[valid]).float(), target[valid])
-
-    def _race(self) -> Mapping[Candidate, float]:
-        """The seconds of CPU time of the fastest round of each candidate, in turns: other work on the machine decides
-        less about them than about a clock."""
-        seconds: dict[Candidate, list[float]] = {candidate: [] for candidate in CANDIDATES}
-        for _ in range(RACE_ROUNDS + 1):
-            for candidate in CANDIDATES:
-                self.use(candidate)
-                start = time.process_time()
-                for number in range(RACE_STEPS):
-                    self.step(number)
-                seconds[candidate].append(time.process_time() - start)
-        return {candidate: min(rounds[1:]) for candidate, rounds in seconds.items()}
 
 
 class Search(libraries.Search):

@@ -8,7 +8,7 @@ from typing import Any
 from paddle_tfm import units
 from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.errors import UserError
-from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
+from paddle_tfm.predictions import predictions_of
 from paddle_tfm.train.about import read_about
 from paddle_tfm.train.forms import read_results
 from paddle_tfm.train.logs import read_rows
@@ -33,7 +33,7 @@ class RunFacts:
             self.results = read_results(folder, ["directions", "units", "valid", "test"])
         except UserError:
             self.results = {}
-        self.predictions = read_undamaged_predictions(predictions_file(folder))
+        self.predictions = predictions_of(folder)
         self.name = f"{self.recipe.get('name')}/{self.recipe.get('variant', 'default')}/seed-{self.seed}"
 
     @property

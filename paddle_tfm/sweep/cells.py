@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,22 +13,11 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, remove
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
-from paddle_tfm.recipe.plan import Plan, plan_run
+from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.sections.further_tests import texts_key
-from paddle_tfm.registry import Registry
 from paddle_tfm.sweep import claim
 from paddle_tfm.train import manifest
-from paddle_tfm.train.changes import (
-    DESCRIPTIVE_KEYS,
-    PLUGINS,
-    RECIPE_CHANGED,
-    changes,
-    code_changes,
-    facts,
-    gaps,
-    rounding,
-    was_and_is,
-)
+from paddle_tfm.train.changes import DESCRIPTIVE_KEYS, RECIPE_CHANGED, changes, gaps, rounding, was_and_is
 from paddle_tfm.train.forms import RESULTS, read_results
 from paddle_tfm.train.identity import identity, read_identity
 
@@ -117,16 +106,6 @@ class Cell(protocols.Cell):
             sentences[sentences.index(RECIPE_CHANGED)] = f"{RECIPE_CHANGED}: {settings}"
         return "; ".join(sentences)
 
-    def other_code(self, plan: Plan) -> str:
-        """Which components of its run, as it was begun, another plugin provides now, or another version of it, of those
-        that are installed here; "" where none are, or where that cannot be read."""
-        try:
-            before, now = facts(read_identity(self.folder))[PLUGINS], plan.providers()
-        except UserError:
-            return ""
-        both = [{name: each[name] for name in before if name in now} for each in (before, now)]
-        return ", ".join(code_changes(*both))
-
     def other_settings(self, now: Mapping[str, Any]) -> str:
         """Which settings of its run, as it was begun, are others than those of a resolved recipe `now`, the first of
         them; "" where none are, or where its old text cannot be read."""
@@ -145,28 +124,6 @@ class Cell(protocols.Cell):
             return []
         then = read_identity(self.folder)
         return rounding(then, identity(plan, then["data"], then["shards"], processes))
-
-
-def require_same_sweep(cells: Sequence[Cell], others: Iterable[Cell], registry: Registry) -> None:
-    """Where others than `cells` are trained by commands of their own: of those that were begun, one of the same variant
-    shows that its settings or its code changed, and one of any other that those of all did.
-
-    Raises:
-        UserError: they have other settings than this recipe says, or are of other code.
-    """
-    variants, seen = {cell.spec.variant for cell in cells}, set()
-    for other in others:
-        is_same = other.spec.variant in variants
-        if is_same in seen or not other.is_begun:
-            continue
-        seen.add(is_same)
-        code = other.other_code(plan_run(other.spec, registry))
-        for what, differing in (("settings", other.other_settings(other.spec.data)), ("code", code)):
-            if differing:
-                raise UserError(
-                    f"{', '.join(cell.name for cell in cells)} would be compared with runs of other {what}: in "
-                    f"{other.folder} {differing}. Undo that, or use --out DIR for another place (in Python out=DIR)"
-                )
 
 
 class OncePerTexts(Generic[T]):

@@ -78,5 +78,9 @@ class Serial:
         if cell.is_finished:
             self.on_event(Event("finished", Card.of(cell.folder, plan, plan.settings.train.steps)))
             return
-        trainer = Trainer(run, self.registry.plugins, self.stop, self.report, self.strict, self.others, held.require)
-        trainer.train(resume=resume)
+
+        def stop() -> bool:
+            held.require()
+            return self.stop()
+
+        Trainer(run, self.registry.plugins, stop, self.report, self.strict, self.others).train(resume=resume)

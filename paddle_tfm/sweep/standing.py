@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import opened, read_json
+from paddle_tfm.files import opened
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.sweep import claim
 from paddle_tfm.train import manifest
@@ -166,9 +166,8 @@ class RunReader:
         spent = sum(second for _, second in both)
         if not spent:
             return None, None
-        saved = self._made("checkpoints/last/state.json", read_json) or {}
-        steps_alone = float(saved.get("seconds") or 0.0)
-        more = max(1.0, float(saved.get("wall_seconds", 0.0)) / steps_alone) if steps_alone else 1.0
+        saved = self._made("checkpoints/last/state.json", lambda path: manifest.read_state(path.parent))
+        more = max(1.0, saved.wall_seconds / saved.seconds) if saved and saved.seconds else 1.0
         left = (standing.steps - standing.step) * self._step_seconds() * more
         return sum(tokens for tokens, _ in both) / spent, max(0.0, left)
 

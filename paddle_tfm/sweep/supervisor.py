@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
@@ -21,6 +21,7 @@ from paddle_tfm.train import about, manifest
 from paddle_tfm.train.forms import read_results
 from paddle_tfm.train.logs import NewRows, is_before
 from paddle_tfm.train.members import Ranks
+from paddle_tfm.train.progress import Progress
 
 
 class Supervisor(protocols.Supervisor):
@@ -76,7 +77,7 @@ class Follower:
     def __init__(self, cell: Cell, registry: Registry, on_event: Callable[[Event], None]):
         self.cell, self.registry, self.on_event = cell, registry, on_event
         self.trainings = self._trainings()
-        self.resumed: dict[str, Any] | None = None  # the state in which the training starts, if it resumes
+        self.resumed: Progress | None = None  # the state in which the training starts, if it resumes
         with suppress(UserError):  # none is whole: the process that resumes says so
             if point := manifest.resume_point(cell.folder / "checkpoints"):
                 self.resumed = manifest.read_state(point)
@@ -90,11 +91,11 @@ class Follower:
             return
         is_finished = self.cell.is_finished  # before the log is read, whose last rows precede the results
         if self.card is None:
-            step = self.resumed["step"] if self.resumed else 0
+            step = self.resumed.step if self.resumed else 0
             self.card = Card.of(self.cell.folder, plan_run(self.cell.spec, self.registry), step)
             self.on_event(Event("start", self.card))
         for row in self.new_rows():
-            if self.resumed is not None and is_before(row, self.resumed["step"], self.resumed["evaluated"]):
+            if self.resumed is not None and is_before(row, self.resumed.step, self.resumed.evaluated):
                 continue
             self.card = replace(self.card, step=row["step"])
             if "evaluation" in row and row["step"] > self.evaluated:  # a run that is tried again repeats some

@@ -17,7 +17,7 @@ from paddle_tfm.recipe.sections.equal import of
 from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.added_seeds import Undecided, require_same_looks, stages
-from paddle_tfm.sweep.cells import Cell, OncePerTexts, require_same_sweep
+from paddle_tfm.sweep.cells import Cell, OncePerTexts
 from paddle_tfm.sweep.check import check, remarks, trial_problems
 from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
@@ -91,8 +91,6 @@ class Sweep(Supervisor):
         if equal:
             plans = self._equalized(plans)
             cells = self._cells(plans, only)
-        if self.only is not None:
-            require_same_sweep(cells, self._others(cells), self.registry)
         for cell in cells:
             if cell.is_begun:
                 cell.require_unchanged(plan_run(cell.spec, self.registry))
@@ -140,12 +138,6 @@ class Sweep(Supervisor):
         if self.only not in names:
             raise UserError(f"--cell: {unknown('run', self.only, names)}")
         return [self.only]
-
-    def _others(self, cells: Sequence[Cell]) -> Iterator[Cell]:
-        """All that are known beside some."""
-        names = {cell.name for cell in cells}
-        specs = [cell.spec for cell in self.tuning.all] if self.tuning else self.recipe.expand()[0]
-        return (self._cell(spec) for spec in specs if spec.name not in names)
 
     def _words(self) -> list[str]:
         """What is asked for, without a place."""

@@ -42,21 +42,6 @@ class Score(NamedTuple):
     stopped: bool
 
 
-class Rung(NamedTuple):
-    """What the trials of one variant reached by the end of a rung: the `best` of all scores so far, with however many
-    steps, and the `steps` of all trials together until then."""
-
-    steps: int
-    best: Score
-
-    @classmethod
-    def after(cls, before: Sequence[Rung], scores: Sequence[Score]) -> Rung:
-        """The rung that follows those `before`, whose trials reached `scores`."""
-        last = before[-1:]
-        steps = sum(rung.steps for rung in last) + sum(score.steps for score in scores)
-        return cls(steps, max((*(rung.best for rung in last), *scores), key=lambda score: score.rank))
-
-
 def read_score(folder: Path, metric: str, stopped: bool) -> Score:
     """What the trial in a folder reached.
 
@@ -91,8 +76,6 @@ class Tuning:
     trials: list[Trial] = field(default_factory=list, init=False)
     cells: list[Cell] = field(default_factory=list, init=False)  # of the trials that were due so far
     scores: dict[str, dict[int, Score]] = field(default_factory=dict, init=False)  # variant → number → score
-    rungs: dict[str, list[Rung]] = field(default_factory=dict, init=False)  # variant → what its trials reached by then
-    all: list[Cell] = field(default_factory=list, init=False)  # that are known: of trials and of reported runs
 
     def __post_init__(self) -> None:
         self.variants = {run.variant: run for run in self.runs}  # any of its seeds
@@ -107,7 +90,7 @@ class Tuning:
         """
         is_tuned = all(cell.is_finished for stage in self.stages() for cell in stage)
         reported = self.chosen() if is_tuned else [self.cell(run) for run in self.runs]
-        cells = self.all = [*self.cells, *reported, *self.untuned()]
+        cells = [*self.cells, *reported, *self.untuned()]
         if only is not None:
             names = [cell.name for cell in cells]
             if only not in names:
@@ -137,7 +120,6 @@ class Tuning:
         `report` gets a sentence where the space is widened."""
         self.spaces, self.trials, self.cells = [self.tune.axes()], [], []
         self.scores = {variant: {} for variant in self.variants}
-        self.rungs = {variant: [] for variant in self.variants}
         for number in range(self.tune.widen + 1):
             first = len(self.trials) + 1
             new = points(self.spaces[-1], self.tune.trials, beyond=self.spaces[-2] if number else ())
@@ -165,10 +147,6 @@ class Tuning:
             yield list(cells.values())
             for (variant, number), cell in cells.items():
                 self.scores[variant][number] = read_score(cell.folder, self.metric, stopped=rung < last)
-            for variant, some in left.items():
-                self.rungs[variant].append(
-                    Rung.after(self.rungs[variant], [self.scores[variant][n.number] for n in some])
-                )
             for variant, some in left.items():
                 some.sort(key=lambda each: self.scores[variant][each.number].rank, reverse=True)
                 del some[self.tune.left(rung + 1, len(trials)) :]
@@ -263,5 +241,4 @@ class Tuning:
             score = scores[each.number]
             values = {"number": each.number, "round": each.round, "values": each.values}
             trials.append({**values, "score": score.value, "steps": score.steps, "stopped": score.stopped})
-        rungs = [{"steps": rung.steps, "best": rung.best.value} for rung in self.rungs[variant]]
-        return {"chosen": best.number, "values": best.values, "at_edge": edges, "trials": trials, "rungs": rungs}
+        return {"chosen": best.number, "values": best.values, "at_edge": edges, "trials": trials}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, opened
+from paddle_tfm.files import PARTIAL, content
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import manifest
@@ -18,7 +17,7 @@ from paddle_tfm.train.about import About
 from paddle_tfm.train.changes import changes, rounding
 from paddle_tfm.train.forms import IDENTITY, RESULTS, Results, read_form, read_stored_identity
 from paddle_tfm.train.identity import identity, read_identity
-from paddle_tfm.train.logs import LOGS, first_missing, rows_of
+from paddle_tfm.train.logs import LOGS, rows_of
 from paddle_tfm.train.run import plan_of
 from paddle_tfm.units import plural
 
@@ -50,8 +49,7 @@ def findings(folder: Path, registry: Registry, with_data: bool = True) -> Iterat
     for path in sorted(each for each in (folder / "checkpoints").glob("*") if each.is_dir()):
         yield _checkpoint(path, folder)
     plan, code = _code(folder, registry)
-    trained = _steps_trained(folder)  # before its logs, which may become longer meanwhile
-    yield from (_log(folder / name, plan, trained) for name in LOGS)
+    yield from (_log(folder / name) for name in LOGS)
     yield from _forms(folder)
     yield from code
     if plan is not None and with_data:
@@ -76,40 +74,14 @@ def _checkpoint(path: Path, run: Path) -> Finding:
     return Finding("ok", path.name, text)
 
 
-def _steps_trained(folder: Path) -> int:
-    """How many steps its last checkpoint is after; 0 where that cannot be read."""
-    point = manifest.find(folder / "checkpoints" / "last")
+def _log(path: Path) -> Finding:
     try:
-        return 0 if point is None else manifest.read_state(point)["step"]
-    except UserError:
-        return 0
-
-
-def _log(path: Path, plan: Plan | None, trained: int) -> Finding:
-    """`plan`: None where the recipe cannot be read, which says how many steps there are. `trained`: so many steps the
-    log must have."""
-    last, lines, unreadable, steps = 0, 0, 0, set()
-    try:
-        with opened(path) as file:
-            for line in file:
-                lines += 1
-                if not (row := next(iter(rows_of([line])), None)):
-                    unreadable += 1
-                    continue
-                last = max(last, row["step"])
-                if "evaluation" not in row:
-                    steps.add(row["step"])
+        lines = content(path).splitlines()
     except OSError as error:
         return Finding("bad", path.name, f"cannot be read: {error.strerror}")
-    if unreadable:
-        return Finding("bad", path.name, f"{plural(unreadable, 'line')} of {lines:,} cannot be read")
-    if plan is not None and last > plan.settings.train.steps:
-        sentence = f"step {last:,} is beyond the recipe's, which has {plural(plan.settings.train.steps, 'step')}"
-        return Finding("bad", path.name, sentence)
-    missing = first_missing(steps)
-    if missing <= max(last, trained):
-        return Finding("bad", path.name, f"step {missing:,} is missing")
-    return Finding("ok", path.name, f"{plural(len(steps), 'step')}, none missing")
+    if unreadable := len(lines) - len(rows_of(lines)):
+        return Finding("bad", path.name, f"{plural(unreadable, 'line')} of {len(lines):,} cannot be read")
+    return Finding("ok", path.name, f"{plural(len(lines), 'line')}, all of which can be read")
 
 
 def _forms(folder: Path) -> Iterator[Finding]:
@@ -150,7 +122,7 @@ def _data(stored: dict[str, Any], plan: Plan) -> Finding:
         texts = load_corpus(plan).fingerprint
     except UserError as error:
         return Finding("bad", "data", str(error))
-    if sentences := changes({**stored, "data": stored["data"]}, {**stored, "data": json.loads(json.dumps(texts))}):
+    if sentences := changes(stored, {**stored, "data": texts}):
         return Finding("bad", "data", f"since it was trained, {'; '.join(sentences)}")
     return Finding("ok", "data", f"the texts of {', '.join(texts)} are those that it was trained with")
 
@@ -165,5 +137,5 @@ def _resume(folder: Path) -> Finding:
         return Finding("bad", "resume", str(error))
     if point is None:
         return Finding("note", "resume", "no checkpoint to resume from: it would begin with step 1")
-    step = manifest.read_state(point)["step"]
+    step = manifest.read_state(point).step
     return Finding("note" if said else "ok", "resume", f"it would resume from step {step:,}, {point}")

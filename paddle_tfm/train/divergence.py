@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,6 +66,7 @@ def keep(state: TrainingState, step: int, batches: Batches, sentence: str, repor
     run, where = state.run, origin(state.step, step, batches)
     beside = [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
     kept = {"failed_step": step, "sentence": sentence, "origin": where, "batches": beside}
+    kept |= state.progress.model_dump()
     arrays = {
         f"{number}.{name}": paddle.to_tensor(getattr(batch, name))
         for number, batch in enumerate(batches)
@@ -73,7 +74,7 @@ def keep(state: TrainingState, step: int, batches: Batches, sentence: str, repor
     }
     tensors = {**state.parts(), "batches": arrays}
     try:
-        checkpoint.save(state.folder(FOLDER), run.model, {**asdict(state.progress), **kept}, tensors, state.identity)
+        checkpoint.save(state.folder(FOLDER), run.model, kept, tensors, state.identity)
     except UserError as error:
         report(str(error))  # a disk that is full must not hide what happened
     report(f"{sentence}; it begins with {where}. `paddle-tfm check {in_shell(run.folder)}` shows the step")

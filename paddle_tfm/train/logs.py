@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Container, Iterable, Mapping
-from itertools import count
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -84,14 +83,7 @@ def is_before(row: Mapping, step: int, evaluated: bool) -> bool:
     return row["step"] < step or (row["step"] == step and (evaluated or "evaluation" not in row))
 
 
-def first_missing(steps: Container[int]) -> int:
-    """The first step that a log lacks, of which it has `steps`."""
-    return next(step for step in count(1) if step not in steps)
-
-
-def cut_rows(path: Path, step: int, evaluated: bool) -> int:
-    """Remove the rows after `step` and, unless `evaluated`, the evaluation at `step`: they will be computed again.
-    Returns the first step that the log lacks: the one after `step`, unless rows were lost."""
+def cut_rows(path: Path, step: int, evaluated: bool) -> None:
+    """Remove the rows after `step` and, unless `evaluated`, the evaluation at `step`: they will be computed again."""
     rows = [row for row in read_rows(path) if is_before(row, step, evaluated)]
     write_whole(path, "".join(json.dumps(row) + "\n" for row in rows))
-    return first_missing({row["step"] for row in rows if "evaluation" not in row})

@@ -12,6 +12,7 @@ from typing import Any
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, json_text, remove, sha256, sync, write_whole
 from paddle_tfm.train.forms import IDENTITY, RESULTS, Count, Form, read_form
+from paddle_tfm.train.progress import Progress
 
 FILE = "manifest.json"
 STATE, WEIGHTS = "state.json", "model.safetensors"
@@ -37,15 +38,6 @@ class Manifest(RunManifest):
 
     step: Count
     identity: str
-
-
-class CheckpointState(Form):
-    """`state.json` of a checkpoint, as far as anybody but the training reads it."""
-
-    step: Count
-    best: list[float] | None = None
-    evaluated: bool = True
-    snapshots: list[Count] = []
 
 
 def write(folder: Path, step: int, identity: str) -> None:
@@ -115,13 +107,13 @@ def read(folder: Path) -> dict[str, Any]:
     return read_form(folder / FILE, Manifest)
 
 
-def read_state(folder: Path) -> dict[str, Any]:
+def read_state(folder: Path) -> Progress:
     """What a checkpoint holds beside its arrays.
 
     Raises:
-        UserError: it cannot be read, or its steps are none.
+        UserError: it cannot be read, or is of another form.
     """
-    return read_form(folder / STATE, CheckpointState)
+    return Progress(**read_form(folder / STATE, Progress, ("step",)))
 
 
 def _damage(path: Path, size: int, digest: str) -> str | None:
@@ -164,7 +156,7 @@ def resume_point(checkpoints: Path, report: Callable[[str], None] = lambda text:
         sentence = damage(point) or _lack(point, checkpoints)
         if sentence is None:
             if wrong:
-                step = read_state(point)["step"]
+                step = read_state(point).step
                 report(f"{'; '.join(wrong)}; it is passed over, and the training resumes from step {step:,}")
             return point
         wrong.append(sentence)
@@ -179,8 +171,8 @@ def _lack(point: Path, checkpoints: Path) -> str | None:
         state = read_state(point)
     except UserError as error:
         return str(error)
-    names = [] if state.get("best") is None else ["best"]
-    for name in [*names, *map(snapshot, state.get("snapshots", ()))]:
+    names = [] if state.best is None else ["best"]
+    for name in [*names, *map(snapshot, state.snapshots)]:
         if sentence := lost(checkpoints / name):
             return sentence
     return None

@@ -198,7 +198,7 @@ def load_run(
     for change in changes(stored, run.identity() | {"data": stored["data"]}):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")
     checkpoint.load_model(point, run.model)
-    run.step = manifest.read_state(point)["step"]
+    run.step = manifest.read_state(point).step
     if not (folder / "results.json").is_file():
         warn(
             f"{folder} is not finished: the checkpoint is of step {run.step:,} of {run.settings.train.steps:,}; "

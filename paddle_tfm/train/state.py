@@ -4,70 +4,20 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import paddle
 
-from paddle_tfm.errors import UserError
-from paddle_tfm.files import read_json, remove, sync
+from paddle_tfm.files import remove, sync
 from paddle_tfm.model.size import trained_parameters
-from paddle_tfm.plugin_errors import summary
 from paddle_tfm.train import checkpoint, manifest, running_statistics
 from paddle_tfm.train.logs import LOGS, append_row, cut_rows
+from paddle_tfm.train.progress import Progress
 from paddle_tfm.train.run import Run
 from paddle_tfm.train.step import MovingAverage, Step
-from paddle_tfm.units import plural
-
-
-@dataclass
-class Progress:
-    """Saved with every checkpoint, under these names.
-
-    Args:
-        step: optimizer steps so far. epoch, position: of the stream of batches. tokens: real target tokens so far.
-        seconds: time of the optimizer steps; `wall_seconds` of everything.
-        best: the rank of the best evaluation, `valid` its metrics, `caveats` what must stand beside them, `best_step`
-            its step; `stale` counts those since.
-        evaluated: whether the evaluation at `step`, if there is one, is done.
-        snapshots: the steps whose weights are stored in checkpoints to be averaged.
-    """
-
-    step: int = 0
-    epoch: int = 0
-    position: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    wall_seconds: float = 0.0
-    best: list[float] | None = None
-    best_step: int = 0
-    valid: dict[str, float] = field(default_factory=dict)
-    evaluated: bool = True
-    stale: int = 0
-    snapshots: list[int] = field(default_factory=list)
-    caveats: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    @classmethod
-    def restored(cls, file: Path) -> Progress:
-        """The progress that a checkpoint's state holds. Raises UserError: it lacks something."""
-        names = [field.name for field in fields(cls)]
-        state = read_json(file, names)
-        return cls(**{name: state[name] for name in names})
-
-    def improved(self, rank: list[float], metrics: Mapping[str, float], caveats: Mapping[str, Any]) -> bool:
-        """Whether an evaluation is the best so far, by its rank; if so, `best`, `valid` and `caveats` are of it now."""
-        better = self.best is None or rank > self.best
-        if better:
-            self.best, self.valid, self.caveats = rank, dict(metrics), dict(caveats)
-        return better
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Real target tokens per second of training; 0 before the first step."""
-        return self.tokens / self.seconds if self.seconds else 0.0
 
 
 class TrainingState:
@@ -129,7 +79,7 @@ class TrainingState:
         if resumable:
             for log in LOGS:
                 sync(self.run.folder / log)  # a checkpoint never knows of a step that the logs have lost
-        state = {**asdict(self.progress), "wall_seconds": self.wall_seconds()}
+        state = {**self.progress.model_dump(), "wall_seconds": self.wall_seconds()}
         parts = self.parts() if resumable else {}
         checkpoint.save(self.folder(name), self.run.model, state, parts, self.identity, keep_old=resumable)
 
@@ -140,34 +90,21 @@ class TrainingState:
         average = {} if self.ema is None else {"ema": self.ema.shadow}
         return {"optimizer": tensors, **average}
 
-    def restore(self, point: Path, report: Callable[[str], None]) -> None:
+    def restore(self, point: Path) -> None:
         """Resume from the checkpoint `point`. A newer one that is damaged is removed, so that `point` stays the old one
-        until another is whole. `report` gets a sentence where logs have lost steps."""
-        self.progress = Progress.restored(point / manifest.STATE)
+        until another is whole."""
+        self.progress = manifest.read_state(point)
         self.run.step = self.progress.step
         self.stream.epoch, self.stream.position = self.progress.epoch, self.progress.position
         checkpoint.load_model(point, self.run.model)
-        self._restore_optimizer(point)
+        self.step.optimizer.set_state_dict(checkpoint.load_part(point, "optimizer"))
         if self.ema is not None:
-            self.ema.shadow = checkpoint.load_part(point, "ema", self.ema.shadow)
+            self.ema.shadow = checkpoint.load_part(point, "ema")
         if point != self.folder("last"):
             remove(self.folder("last"), ignore_errors=True)
-        self.cut_logs(report)
+        self.cut_logs()
 
-    def _restore_optimizer(self, point: Path) -> None:
-        tensors = checkpoint.load_part(point, "optimizer")
-        try:
-            self.step.optimizer.set_state_dict(tensors)
-        except Exception as error:  # an AssertionError of Paddle's, a KeyError of a plugin's
-            raise UserError(f"{point}: its optimizer's state does not fit the recipe: {summary(error)}") from error
-
-    def cut_logs(self, report: Callable[[str], None]) -> None:
-        """Remove from the logs what is later than this state. `report` gets a sentence on what they lack before it."""
+    def cut_logs(self) -> None:
+        """Remove from the logs what is later than this state: it will be computed again."""
         for name in LOGS:
-            path = self.run.folder / name
-            missing = cut_rows(path, self.run.step, self.progress.evaluated)
-            if missing <= self.run.step:
-                report(
-                    f"{path}: step {missing:,} is missing, though {plural(self.run.step, 'step')} were trained; the "
-                    "training resumes, and curves lack what is lost"
-                )
+            cut_rows(self.run.folder / name, self.run.step, self.progress.evaluated)

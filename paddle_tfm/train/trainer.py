@@ -20,7 +20,7 @@ from paddle_tfm.train.about import write_about
 from paddle_tfm.train.distributed_step import distributed
 from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.finish import finish, write_results
-from paddle_tfm.train.logs import append_row, read_rows
+from paddle_tfm.train.logs import append_row
 from paddle_tfm.train.members import RankLost, Ranks, shards_with_ranks
 from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.running_statistics import discrepancies, overall, remembered
@@ -42,11 +42,11 @@ class Trainer:
     Args:
         run: from `train.run.create`.
         plugins: their listeners are notified of events.
-        stop: called after each step; if it returns True, a checkpoint is saved and `Interrupted` is raised.
+        stop: called after each step, and within an evaluation; if it returns True, a checkpoint is saved and
+            `Interrupted` is raised. It may raise, and nothing more is written.
         report: called with a sentence about an event that the user should know of.
         strict: whether an exception of a listener ends the training.
         others: the other ranks of a run that several processes train.
-        require_folder: called before anything is written; raises where the folder is not this run's any more.
     """
 
     def __init__(
@@ -57,7 +57,6 @@ class Trainer:
         report: Callable[[str], None] = lambda text: None,
         strict: bool = False,
         others: Ranks | None = None,
-        require_folder: Callable[[], None] = lambda: None,
     ):
         precision = run.settings.train.precision
         if precision != "float32" and place.on_cpu():
@@ -65,7 +64,6 @@ class Trainer:
         if others is not None and run.settings.train.shards is not None:
             raise UserError(shards_with_ranks(run.settings.train.shards))
         self.run, self.stop, self.report, self.others = run, stop, report, others
-        self.require_folder = require_folder
         self.listeners = Listeners(plugins, report, strict)
         self.state = TrainingState(run)
         self.step, self.stream = self.state.step, self.state.stream
@@ -100,7 +98,8 @@ class Trainer:
         if run.step < steps and self._out_of_patience():
             best, since = run.settings.evaluate.best, self.state.progress.best_step
             self._say(f"stopped early at step {run.step}: {best} was never better than at step {since}")
-        results = self._finish(diverged)
+        results = finish(self.state, self.score, diverged, lambda: self._save("best", resumable=False), self._say)
+        write_results(run.folder, results)
         self.emit("on_run_end", results=results)
         return results
 
@@ -108,12 +107,10 @@ class Trainer:
         """Bring model and logs to where the training begins or resumes, and tell the listeners."""
         point = manifest.resume_point(self.state.folder(), self._say) if resume else None
         if point is not None:
-            self.state.restore(point, self._say)
+            self.state.restore(point)
         else:
-            if resume and read_rows(self.run.folder / "metrics.jsonl"):
-                self._say(f"no checkpoint is in {self.state.folder()}; the training begins with step 1")
             write_start(self.run)
-            self.state.cut_logs(self._say)
+            self.state.cut_logs()
             self.calibrate()
         write_about(self.run)
         wanted = self.run.settings.train.products
@@ -154,7 +151,6 @@ class Trainer:
             self._save("last")
             raise RankLost(f"{lost}; {run.name} is saved at step {run.step:,}") from None
         seconds = time.perf_counter() - start
-        self.require_folder()
         if sentence := divergence.not_finite(metrics, step):
             restore()
             divergence.keep(self.state, step, batches, sentence, self._say)
@@ -183,13 +179,12 @@ class Trainer:
                 norms = discrepancies(run.model, run.stream(), run.seed, run.step)
                 evaluation = {**metrics, **overall(norms)}
                 more = {"norms": norms} if norms else {}
-                self.require_folder()
                 append_row(run.folder / "metrics.jsonl", {"step": run.step, "evaluation": evaluation, **more})
                 progress.evaluated = True
                 progress.stale += 1
                 if progress.improved(self.score.rank(metrics), metrics, self.score.caveats(samples)):
                     progress.best_step, progress.stale = run.step, 0
-                    self._save_best()
+                    self._save("best", resumable=False)
                 needed = progress.snapshots  # by the checkpoint before
                 if run.settings.train.average:
                     progress.snapshots = [*progress.snapshots, run.step][-run.settings.train.average :]
@@ -208,22 +203,10 @@ class Trainer:
         return patience is not None and self.state.progress.stale >= patience
 
     def _raise_if_stopped(self, done: int) -> None:
-        self.require_folder()
         if self.stop():
             raise Interrupted(self.run.name)
 
-    def _finish(self, diverged: str | None) -> dict[str, Any]:
-        self.require_folder()
-        results = finish(self.state, self.score, diverged, self._save_best, self._say)
-        self.require_folder()
-        write_results(self.run.folder, results)
-        return results
-
-    def _save_best(self) -> None:
-        self._save("best", resumable=False)
-
     def _save(self, name: str, resumable: bool = True) -> None:
-        self.require_folder()
         self.state.save(name, resumable)
         self.emit("on_checkpoint", step=self.run.step, path=self.state.folder(name))
 

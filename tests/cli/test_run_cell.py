@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from shutil import rmtree
 
 import pytest
 from command_line import TINY, call
 
-from paddle_tfm.cli.plugin.new import write
 from paddle_tfm.sweep.claim import claimed
 
 pytestmark = pytest.mark.reliability
@@ -41,57 +39,6 @@ def test_one_run_is_trained_as_the_sweep_trains_it_and_nothing_is_compared(tmp_p
     assert len(json.loads((tmp_path / "all/post/seed-2/about.json").read_text("utf-8"))["trainings"]) == 1
     done = call(*RECIPE, "--out", "one", "--cell", "post/seed-2")
     assert done.status == 2 and "one holds runs of this recipe already; add --resume" in done.err
-
-
-@pytest.mark.parametrize("begun", ["pre/seed-1", "post/seed-1"], ids=["another variant", "another seed"])
-def test_it_has_the_settings_of_the_runs_beside_it(begun, tmp_path):
-    assert call(*RECIPE, "--out", "out", "--cell", begun).status == 0
-    other = [*RECIPE, "--out", "out", "--cell", "post/seed-2"]
-    done = call(*other, "train.steps=2", "train.max_tokens=64")
-    assert done.status == 2 and done.err.startswith(
-        f"Error: post/seed-2 would be compared with runs of other settings: in out/{begun} train.steps was 4 and is 2, "
-        "train.max_tokens was 128 and is 64. Undo that, or use --out DIR"
-    )
-    assert not (tmp_path / "out/post/seed-2").exists()
-    assert call(*other).status == 0
-
-
-@pytest.fixture
-def edited(tmp_path):
-    """A plugin file; called, it is edited."""
-    plugin = write("my-ff", "feed_forward", single_file=True)
-    file = tmp_path / "my_ff.py"
-
-    def edit():
-        before = file.read_text("utf-8")
-        file.write_text(before + "\n# edited\n", "utf-8")
-
-    assert file.is_file(), plugin
-    return edit
-
-
-def test_it_has_the_code_of_the_runs_beside_it(edited, tmp_path):
-    recipe = [*RECIPE[:-2], "variants={pre: {}, mine: {model.feed_forward: my_ff}}", "--plugin=my_ff.py", "--out=out"]
-    assert call(*recipe, "--cell", "mine/seed-1").status == 0
-    edited()
-    for cell in ("mine/seed-2", "pre/seed-1"):
-        done = call(*recipe, "--cell", cell)
-        assert done.status == 2 and done.err.startswith(
-            f"Error: {cell} would be compared with runs of other code: in out/mine/seed-1 feed_forward my_ff was my_ff "
-        )
-        assert not (tmp_path / "out" / cell).exists()
-    assert call(*recipe[:-2], "--out=out", "--cell", "pre/seed-1").status == 0  # it needs no plugin
-
-
-def test_a_tuned_one_has_the_settings_of_the_trials(tmp_path):
-    recipe = [*RECIPE[:-1], "tune={space: {train.schedule.peak: [0.001, 0.01]}, trials: 2, widen: 0}", "--workers=1"]
-    assert call(*recipe, "--out=out").status == 0
-    rmtree(tmp_path / "out/post"), rmtree(tmp_path / "out/pre/seed-2")
-    for cell in ("post/seed-1", "pre/seed-2"):
-        done = call(*recipe, "model.dropout=0.5", "--out=out", "--resume", "--cell", cell)
-        assert done.status == 2 and f"{cell} would be compared with runs of other settings: in out/" in done.err
-        assert not (tmp_path / "out" / cell).exists()
-    assert call(*recipe, "--out=out", "--resume", "--cell", "pre/seed-2").status == 0
 
 
 def test_what_comes_back_is_what_was_asked_for(tmp_path):

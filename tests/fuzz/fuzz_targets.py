@@ -220,7 +220,7 @@ def checkpoint(data):
     last = run / "checkpoints" / "last"
     for read_part in (
         lambda: manifest.resume_point(run / "checkpoints"),
-        lambda: manifest.read_state(last)["step"] + 1,
+        lambda: manifest.read_state(last).step + 1,
         lambda: [array.sum() for array in checkpoints.load_arrays(last).values()],
         lambda: manifest.read(last),
     ):

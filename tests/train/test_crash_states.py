@@ -43,10 +43,10 @@ def resumes(state, folder, whole):
     point = manifest.resume_point(folder / "checkpoints")
     stored = manifest.read_state(point)
     assert manifest.damage(point) is None
-    assert stored["step"] in (STEP - EVERY, STEP)
-    rows = [row for row in read_rows(folder / "metrics.jsonl") if is_before(row, stored["step"], stored["evaluated"])]
-    assert rows == [row for row in whole if row["step"] <= stored["step"]]
-    return point, stored["step"]
+    assert stored.step in (STEP - EVERY, STEP)
+    rows = [row for row in read_rows(folder / "metrics.jsonl") if is_before(row, stored.step, stored.evaluated)]
+    assert rows == [row for row in whole if row["step"] <= stored.step]
+    return point, stored.step
 
 
 @pytest.mark.reliability

@@ -14,16 +14,9 @@ from paddle_tfm.cli import main
 from paddle_tfm.comparison.report.report import Report
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
-from paddle_tfm.predictions import (
-    predictions_file,
-    read_predictions,
-    read_undamaged_predictions,
-    write_predictions,
-)
+from paddle_tfm.predictions import predictions_file, predictions_of, write_predictions
 from paddle_tfm.protocols import Prediction
-from paddle_tfm.train import manifest
 from paddle_tfm.train.run import find_run, load_run, write_start
-from paddle_tfm.train.trainer import Interrupted
 
 pytestmark = pytest.mark.reliability
 
@@ -185,61 +178,14 @@ def test_damage_is_told_or_survived(file, damage, sweep, tmp_path, capsys):
             assert json.loads((run / "results.json").read_text())["test"]["loss"] > 0
 
 
-@pytest.mark.parametrize(("name", "missing"), [("metrics.jsonl", 3), ("timings.jsonl", 1), ("metrics.jsonl", 0)])
-def test_steps_that_a_log_has_lost_are_said(make_trainer, name, missing, capsys):
-    """When the training resumes, and by `check`."""
-    first, said = make_trainer(), []
-    first.stop = lambda: first.run.step == 4
-    with pytest.raises(Interrupted):
-        first.train()
-    log = first.run.folder / name
-    lines = log.read_text().splitlines(keepends=True)
-    steps = [number for number, row in enumerate(map(json.loads, lines)) if "evaluation" not in row]
-    if missing:
-        log.write_text("".join(line for number, line in enumerate(lines) if number != steps[missing - 1]))
-    with pytest.raises(SystemExit) as left:
-        main(["check", str(first.run.folder)])
-    text = capsys.readouterr().out
-    assert left.value.code == bool(missing), text
-    assert not missing or f"step {missing} is missing" in text
-    make_trainer(report=said.append).train(resume=True)
-    sentence = f"{log}: step {missing} is missing, though 4 steps were trained; the training resumes"
-    assert [sentence in each for each in said if str(log) in each] == [True] * bool(missing)
-
-
-def test_that_the_checkpoints_are_gone_is_said(make_trainer):
-    trainer, said = make_trainer(), []
-    trainer.stop = lambda: trainer.run.step == 5
-    with pytest.raises(Interrupted):
-        trainer.train()
-    shutil.rmtree(trainer.run.folder / "checkpoints")
-    results = make_trainer(report=said.append).train(resume=True)
-    sentence = f"no checkpoint is in {trainer.run.folder}/checkpoints; the training begins"
-    assert sum(sentence in each for each in said) == 1 and results["steps"] == 12
-
-
-def test_a_state_without_a_field_is_not_gone_on_from(make_trainer):
-    make_trainer("train.steps=4").train()
-    trainer = make_trainer("train.steps=4")
-    file = trainer.run.folder / "checkpoints" / "last" / "state.json"
-    state = json.loads(file.read_text())
-    del state["valid"]
-    file.write_text(json.dumps(state))
-    file.with_name("manifest.json").unlink()
-    manifest.write(file.parent, 4, "")
-    with pytest.raises(UserError, match=r"state\.json: damaged: it lacks valid"):
-        trainer.train(resume=True)
-
-
 # -------------------------------------------------------------------------------------------------------- predictions
 
 
 def test_a_text_with_tabs_and_newlines_is_one_cell(tmp_path):
     texts = ("a\tb", "c\nd\re", " f\u2028g ")
-    file = predictions_file(tmp_path)
-    write_predictions(file, [Prediction(*texts, (), (), -1.0)])
-    for read in (read_predictions, read_undamaged_predictions):
-        assert read(file) == [Prediction("a b", "c d e", "f g", score=-1.0)]
+    assert predictions_of(tmp_path) == []
+    write_predictions(predictions_file(tmp_path), [Prediction(*texts, (), (), -1.0)])
+    assert predictions_of(tmp_path) == [Prediction("a b", "c d e", "f g", score=-1.0)]
 
 
 # ------------------------------------------------------------------------------------------------------- finding runs

@@ -7,7 +7,7 @@ import paddle
 import pytest
 
 from paddle_tfm.cli import main
-from paddle_tfm.train import checkpoint, divergence, manifest
+from paddle_tfm.train import checkpoint, divergence
 from paddle_tfm.train.trainer import Interrupted
 
 WILD = ("train.schedule={name: constant, learning_rate: 1e30}", "train.clip_norm=null")
@@ -42,7 +42,7 @@ def test_the_model_before_the_step_and_its_batches_are_kept_and_computed_again(m
     results = trainer.train()
     failed = results["steps"] + 1
     folder = trainer.run.folder / "checkpoints" / "diverged"
-    state = manifest.read_state(folder)
+    state = divergence.read_kept(folder)[0]
     assert (state["step"], state["failed_step"]) == (failed - 1, failed)
     assert state["sentence"] == results["diverged"]
     before = make_trainer(*WILD, folder="before")  # a run that was stopped there

@@ -42,7 +42,7 @@ def test_a_killed_rank_is_named_and_its_run_resumes_on_one_and_on_three(make_tra
         ):
             trainer.train()
     assert steps_of(trainer) == list(range(1, 7))
-    assert manifest.read_state(trainer.state.existing("last"))["step"] == 6
+    assert manifest.read_state(trainer.state.existing("last")).step == 6
     alone = make_trainer(*BATCH)
     alone.stop = lambda: alone.run.step >= 8
     with pytest.raises(Interrupted):

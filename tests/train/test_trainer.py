@@ -212,28 +212,6 @@ def test_best_is_the_metric_then_the_lower_loss(make_trainer):
     )
 
 
-@pytest.mark.parametrize("split", ["test", "valid"])
-def test_the_board_names_the_split_that_was_scored(make_trainer, tmp_path, split):
-    from visualdl import LogReader
-
-    overrides = ["train.steps=4"]
-    if split == "valid":
-        for name in ("train", "valid"):
-            (tmp_path / f"{name}.tsv").write_text("1 2\t2 1\n3 1\t1 3\n")
-        overrides.append(f"task={{name: parallel, train: {tmp_path}/train.tsv, valid: {tmp_path}/valid.tsv}}")
-    trainer = make_trainer(*overrides)
-    results = trainer.train()
-    (file,) = (trainer.run.folder / "vdl").iterdir()
-    reader = LogReader(file_path=str(file))
-    (row,) = reader.get_data("hyper_parameters", "hparam")
-    names = [f"{split}/{name}" for name in results["valid"]]
-    assert [info.name for info in row.hparam.metricInfos] == names
-    scalars = reader.get_tags()["scalar"]
-    assert set(names) <= set(scalars)
-    assert any(tag.startswith("test/") for tag in scalars) == (split == "test")
-    assert [point.id for point in reader.get_data("scalar", "valid/loss")] == [4]
-
-
 def test_a_resumed_run_keeps_the_pieces_that_it_began_with(make_trainer, tmp_path):
     """A tokenizer that would now learn something else, here a changed vocabulary, does not get into a run under way."""
     first = make_trainer()

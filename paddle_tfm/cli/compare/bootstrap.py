@@ -39,6 +39,7 @@ def resample(
 
     from paddle_tfm.comparison.bootstrap import DRAWS, SEED, paired_bootstrap, require_same_examples
     from paddle_tfm.comparison.runs.trained_from import beyond_one, origin_of
+    from paddle_tfm.errors import UserError
     from paddle_tfm.files import json_text, write_whole
     from paddle_tfm.predictions import predictions_file, read_predictions
     from paddle_tfm.train.run import find_run
@@ -47,6 +48,8 @@ def resample(
     one, two = map(find_run, runs)
     metric, _, test = (metric or "").partition(AT)
     baseline, other = (read_predictions(predictions_file(folder, test=test)) for folder in (one, two))
+    if not baseline:
+        raise UserError(f"{predictions_file(one, test=test)}: must have one prediction or more")
     require_same_examples(baseline, other, (str(one), str(two)))
     if sentence := beyond_one(origin_of(one), origin_of(two)):
         warn(f"they differ in more than one thing: {sentence}")

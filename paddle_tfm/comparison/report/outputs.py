@@ -12,7 +12,7 @@ from typing import NamedTuple
 from paddle_tfm.comparison.runs.finished import Result, grouped
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.pages import document
-from paddle_tfm.predictions import is_right, of_same_texts, predictions_file, read_undamaged_predictions
+from paddle_tfm.predictions import is_right, of_same_texts, predictions_of
 from paddle_tfm.protocols import Prediction
 
 MAX_PREDICTIONS = 2000  # of a run, among which examples are chosen
@@ -42,7 +42,7 @@ def _predictions(run: Result, variant: str) -> list[dict]:
     texts = ("source", "reference", "hypothesis", "score")
     return [
         {"variant": variant, "seed": run.seed, "right": is_right(item), **{name: getattr(item, name) for name in texts}}
-        for item in read_undamaged_predictions(predictions_file(run.folder))
+        for item in predictions_of(run.folder)
     ]
 
 
@@ -65,7 +65,7 @@ def side_by_side(comparison: Comparison, differing: int = 8) -> list[SideBySide]
         for row in comparison.rows:
             for run in groups[row.variant]:
                 if run.seed == seed and not run.results.get("diverged"):
-                    of_seed[row.variant] = read_undamaged_predictions(predictions_file(run.folder), MAX_PREDICTIONS)
+                    of_seed[row.variant] = predictions_of(run.folder)[:MAX_PREDICTIONS]
         of_seed = of_same_texts(of_seed)
         if len(of_seed) > len(chosen):
             chosen, chosen_seed = of_seed, seed

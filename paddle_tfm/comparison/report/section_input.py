@@ -20,7 +20,7 @@ from paddle_tfm.comparison.runs.finished import Result, grouped
 from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.errors import UserError
-from paddle_tfm.predictions import predictions_file, read_undamaged_predictions
+from paddle_tfm.predictions import predictions_of
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.recipe.differences import with_defaults
 from paddle_tfm.registry import Registry
@@ -126,11 +126,7 @@ class Facts:
         nothing, are left out."""
         test = units.metric_and_test(self.comparison.metric)[1]
         read = {
-            variant: {
-                run.seed: read_undamaged_predictions(predictions_file(run.folder, test=test))
-                for run in runs
-                if not run.results.get("diverged")
-            }
+            variant: {run.seed: predictions_of(run.folder, test) for run in runs if not run.results.get("diverged")}
             for variant, runs in self.groups.items()
         }
         return {variant: {seed: rows for seed, rows in runs.items() if rows} for variant, runs in read.items()}
@@ -202,7 +198,7 @@ class Facts:
         if stored := self.about.get("samples"):
             return [(source, target) for source, target in stored]
         for run in self.comparison.runs:
-            if rows := read_undamaged_predictions(predictions_file(run.folder), NUM_SAMPLES):
+            if rows := predictions_of(run.folder)[:NUM_SAMPLES]:
                 return [(row.source, row.reference) for row in rows]
         return []
 

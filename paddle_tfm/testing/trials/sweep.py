@@ -172,7 +172,7 @@ def _saved(cell: Cell) -> tuple[int, int]:
     from paddle_tfm.train import manifest
 
     rows, last = read_rows(cell.folder / "metrics.jsonl"), manifest.find(cell.folder / "checkpoints" / "last")
-    step = 0 if last is None else manifest.read_state(last)["step"]
+    step = 0 if last is None else manifest.read_state(last).step
     return (max((row["step"] for row in rows), default=0), step)
 
 

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 from PIL import Image
+from visualdl import LogReader
 from visualdl.proto.record_pb2 import Record
 
 from paddle_tfm.data.batches import collate
@@ -172,3 +173,23 @@ def test_what_is_no_number_is_drawn_as_nothing(black, white):
         [0, 0],
         [255, 0],
     ]
+
+
+@pytest.mark.parametrize("split", ["test", "valid"])
+def test_the_board_names_the_split_that_was_scored(make_trainer, tmp_path, split):
+    overrides = ["train.steps=4"]
+    if split == "valid":
+        for name in ("train", "valid"):
+            (tmp_path / f"{name}.tsv").write_text("1 2\t2 1\n3 1\t1 3\n")
+        overrides.append(f"task={{name: parallel, train: {tmp_path}/train.tsv, valid: {tmp_path}/valid.tsv}}")
+    trainer = make_trainer(*overrides)
+    results = trainer.train()
+    (file,) = (trainer.run.folder / "vdl").iterdir()
+    reader = LogReader(file_path=str(file))
+    (row,) = reader.get_data("hyper_parameters", "hparam")
+    names = [f"{split}/{name}" for name in results["valid"]]
+    assert [info.name for info in row.hparam.metricInfos] == names
+    scalars = reader.get_tags()["scalar"]
+    assert set(names) <= set(scalars)
+    assert any(tag.startswith("test/") for tag in scalars) == (split == "test")
+    assert [point.id for point in reader.get_data("scalar", "valid/loss")] == [4]
