@@ -110,9 +110,11 @@ class DeepSeekMoE(FeedForward):
         return out if self.shared is None else out + self.shared(x, info, tap)
 
     def _bias_of_step(self) -> Tensor:
-        """b as it was before the first batch of this step."""
+        """b as it was before the first batch of this step. A pass without gradients, as norms re-estimate their
+        statistics by, is of no step."""
         context = randomness.current_context()
-        return self.balance if context is None or context.micro_batch == 0 else self.before
+        is_first = context is None or context.micro_batch == 0
+        return self.balance if is_first or not paddle.is_grad_enabled() else self.before
 
     @paddle.no_grad()
     def _rebalance(self, selected: Tensor) -> None:

@@ -18,13 +18,13 @@ BEYOND = "evaluate.tests.beyond={task: {test_min_length: 6, test_max_length: 7}}
 ALONE, PADDED = "evaluate.tests.alone={batch: 1}", "evaluate.tests.padded={padding: 20}"
 SHORTER = "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}"
 LONGER = f"{SHORTER[:-1]}, test_min_length: 6, test_max_length: 7}}"
-WIDE = "model.max_length=40"
+WIDE = ("model.max_length=40", "train.steps=4")
 
 
 def test_other_texts_score_as_they_do_in_a_run_that_is_tested_on_nothing_else(make_trainer):
-    trainer = make_trainer(BEYOND, ALONE, PADDED, WIDE)
+    trainer = make_trainer(BEYOND, ALONE, PADDED, *WIDE)
     results = trainer.train()
-    alone = make_trainer(LONGER, WIDE, folder="longer").train()
+    alone = make_trainer(LONGER, *WIDE, folder="longer").train()
     beyond = results["tests"]["beyond"]
     assert beyond["scores"] == alone["test"] != results["test"]
     assert (beyond["examples"], beyond["data"]) == (20, alone["data"])
@@ -52,13 +52,13 @@ def test_other_texts_score_as_they_do_in_a_run_that_is_tested_on_nothing_else(ma
 def test_what_other_batches_change_of_a_wrong_model_is_seen(make_trainer):
     wrong = "model.norm={encoder: clinic_batch_statistics, decoder: layer}"
     of_valid = "evaluate.tests.of_valid={split: valid, batch: 1}"
-    tests = make_trainer(wrong, ALONE, of_valid, PADDED, WIDE).train()["tests"]
+    tests = make_trainer(wrong, ALONE, of_valid, PADDED, *WIDE).train()["tests"]
     for name in ("alone", "of_valid"):
         assert tests[name]["changed_outputs"] > 0 and tests[name]["drift"] > 0.1
     # Its statistics leave padding out, so that this changes nothing: the two conditions are apart.
     assert tests["padded"]["changed_outputs"] == 0 and tests["padded"]["drift"] < 1e-4
     wrong = "model.norm={encoder: {name: clinic_batch_statistics, masked: false}, decoder: layer}"
-    padded = make_trainer(wrong, PADDED, WIDE, folder="unmasked").train()["tests"]["padded"]
+    padded = make_trainer(wrong, PADDED, *WIDE, folder="unmasked").train()["tests"]["padded"]
     assert padded["changed_outputs"] > 0 and padded["drift"] > 0.1
 
 
@@ -67,18 +67,18 @@ def test_a_model_without_a_decoder_is_padded_where_it_reads(make_trainer, labels
     task = "task={name: parallel, pairs: [[a b, x y], [b a, y x], [a a, x x]]}"
     task = task if labels == "token" else task.replace("x y", "x").replace("y x", "y").replace("x x", "x")
     shape = ["model.decoder_layers=0", f"model.labels={labels}", "model.norm=layer", "evaluate.metrics=[exact_match]"]
-    results = make_trainer(task, *shape, PADDED, ALONE, WIDE, folder=labels).train()
+    results = make_trainer(task, *shape, PADDED, ALONE, *WIDE, folder=labels).train()
     for facts in results["tests"].values():
         assert facts["changed_outputs"] == 0 and facts["drift"] < 1e-4
 
 
 def test_a_run_killed_in_a_further_test_ends_as_one_that_was_not(make_trainer, monkeypatch):
-    expected = make_trainer(BEYOND, ALONE, WIDE, folder="whole").train()
-    trainer = make_trainer(BEYOND, ALONE, WIDE)
+    expected = make_trainer(BEYOND, ALONE, *WIDE, folder="whole").train()
+    trainer = make_trainer(BEYOND, ALONE, *WIDE)
     score, scored = Scorer.__call__, []
 
     def killed_in_the_third(scorer, *arguments, **options):
-        if trainer.run.step == 12 and options.get("search") is not None:
+        if trainer.run.step == 4 and options.get("search") is not None:
             scored.append(options.get("max_rows"))
             if len(scored) == 3:
                 raise KeyboardInterrupt
@@ -90,7 +90,7 @@ def test_a_run_killed_in_a_further_test_ends_as_one_that_was_not(make_trainer, m
     assert scored == [None, None, 1]  # its own test, the longer texts, and one sentence at a time
     folder = trainer.run.folder
     assert not (folder / "results.json").exists() and (folder / "predictions@beyond.tsv").exists()
-    again = make_trainer(BEYOND, ALONE, WIDE)
+    again = make_trainer(BEYOND, ALONE, *WIDE)
     results = again.train(resume=True)
     assert {key: results[key] for key in ("test", "valid", "tests", "steps", "tokens")} == {
         key: expected[key] for key in ("test", "valid", "tests", "steps", "tokens")
@@ -151,7 +151,7 @@ def test_a_test_whose_references_cannot_be_reached_is_refused(make_run):
         make_run("model.max_length=5", SHORTER.replace("test: 20", "test: 20, test_min_length: 4, test_max_length: 7"))
     make_run(f"evaluate.tests.long={{{LONG}}}", SHORT, "evaluate.metrics=[perplexity]", "evaluate.best=loss")
     # A search can be changed after the training: said, and no more.
-    run = make_run(f"evaluate.tests.long={{{LONG}}}", "search={name: greedy, max_length: 6}", WIDE)
+    run = make_run(f"evaluate.tests.long={{{LONG}}}", "search={name: greedy, max_length: 6}", *WIDE)
     assert remarks(run.plan, run.encoded) == [
         "test@long: 40 of 40 references have more than the search's limit, up to 9; raise the search's max_ratio, "
         "max_extra or max_length"

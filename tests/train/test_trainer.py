@@ -18,21 +18,22 @@ from paddle_tfm.train.step import clip_gradients
 from paddle_tfm.train.trainer import Interrupted, Trainer
 
 RESUMED = {  # settings, and the steps after which it is stopped: within an evaluation (4), between two, after one
-    "accumulated": (["train.accumulate=2"], (1, 4, 6)),
-    "moving average": (["model.norm=batch", "train.ema=0.9"], (3, 4, 6)),
-    "patience": (["model.norm=batch", "evaluate.patience=1"], (3, 4, 6)),
-    "warm-up of a norm": (["model.norm={name: power, warmup: 5}", "train.average=2"], (4, 6)),
-    "a norm that re-estimates": (
-        ["model.norm={name: batch, population: 4}", "train.batches=mixed", "train.ema=0.9"],
-        (3, 10),
+    "draws, clipping, accumulation, a norm that warms up, the mean of the last": (
+        [
+            "model.dropout=0.3", "train.clip_norm=0.5", "train.accumulate=2", "model.position=rotary",
+            "model.norm={name: power, warmup: 5}", "train.average=2",
+        ],
+        (1, 4, 6),
     ),
-    "drawn and clipped": (["model.dropout=0.3", "train.clip_norm=0.5", "model.position=rotary"], (2, 7)),
-    "biases that balance experts": (
-        ["model.feed_forward={name: deepseek_moe, experts: 4, bias_rate: 0.05}", "model.dropout=0.3"],
-        (2, 7),
+    "a moving average, a norm that re-estimates, biases that balance experts, patience": (
+        [
+            "train.ema=0.9", "model.norm={name: batch, population: 4}", "train.batches=mixed", "evaluate.patience=1",
+            "model.feed_forward={name: deepseek_moe, experts: 4, bias_rate: 0.05}",
+        ],
+        (3, 4, 6),
     ),
     "an optimizer that evaluates elsewhere": (["train.optimizer=schedule_free", "train.average=2"], (3, 4, 6)),
-}
+}  # fmt: skip
 BFLOAT16 = pytest.param(
     ["train.products=bfloat16"],
     (1, 5),
@@ -88,7 +89,9 @@ def test_resume_after_a_kill_goes_back_to_the_last_checkpoint(make_trainer):
 
 
 def test_same_seed_same_numbers_other_seed_other_numbers(make_trainer):
-    one, two, other = make_trainer(folder="1"), make_trainer(folder="2"), make_trainer("seeds=[2]", folder="3")
+    short = ("train.steps=4", "evaluate.every=4")
+    one, two = make_trainer(*short, folder="1"), make_trainer(*short, folder="2")
+    other = make_trainer(*short, "seeds=[2]", folder="3")
     for trainer in (one, two, other):
         paddle.randn([17])  # what was drawn before must not matter
         trainer.train()
@@ -178,7 +181,7 @@ def test_a_step_lowers_the_loss_and_training_learns(make_trainer):
 
 
 def test_a_loaded_run_is_the_trained_one(make_trainer, registry):
-    trainer = make_trainer("model.norm=batch")
+    trainer = make_trainer("model.norm=batch", "train.steps=4")
     trainer.train()
     texts = [example.example.source for example in trainer.run.encoded["test"]]
     loaded = load_run(trainer.run.folder, registry)
@@ -188,7 +191,7 @@ def test_a_loaded_run_is_the_trained_one(make_trainer, registry):
 
 
 def test_loading_under_changed_code_says_so(make_trainer, registry):
-    trainer = make_trainer()
+    trainer = make_trainer("train.steps=4")
     trainer.train()
     path = trainer.run.folder / "identity.json"
     then = json.loads(path.read_text())
