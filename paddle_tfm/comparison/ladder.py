@@ -121,61 +121,46 @@ def rise(comparison: Comparison, line: Slope) -> str:
     """What a doubling of compute adds: `+0.42 points a doubling (95%: −0.10 to +0.94)`."""
     unit, half = comparison.unit(comparison.metric), (line.high - line.low) / 2
     nearest = min(abs(line.low), abs(line.high))
-    resolution = nearest if is_trend(line) and nearest < half else half
+    resolution = nearest if _is_trend(line) and nearest < half else half
     ends = " to ".join(units.signed(end, unit, resolution) for end in (line.low, line.high))
     return f"{units.difference(line.slope, unit, resolution)} a doubling of compute ({CONFIDENCE:.0%}: {ends})"
 
 
-def is_trend(line: Slope) -> bool:
-    """Whether the slope's interval excludes 0."""
+def _is_trend(line: Slope) -> bool:
+    """Whether the slope's interval excludes 0; else the line's crossing has no interval."""
     return line.low > 0 or line.high < 0
 
 
-def direction(comparison: Comparison, line: Slope) -> str:
-    """Whether a variant gains on the baseline as sizes grow."""
-    if not is_trend(line):
-        return "no trend can be told"
-    return "gains on the baseline" if (line.slope > 0) == comparison.higher_is_better else "loses against the baseline"
-
-
 def crossing(line: Slope) -> str:
-    """Where the line is 0: inside or outside of what was tested, or nowhere that may be spoken of."""
-    if line.slope == line.intercept == 0:
-        return "its line is 0 everywhere"
-    if line.crossing is None:
+    """Where a line that rises or falls for sure is 0: inside or outside of what was tested, or nowhere that may be
+    spoken of. An end of its interval that is beyond is only said to be there."""
+    if line.crossing is None or line.crossing_interval is None:
         return f"its line does not reach 0 within {FARTHEST:g} times of what was tested"
-    where = f"its line is 0 at {operations(line.crossing)} operations, {line.place} {_of(line)}what was tested"
-    if line.crossing_interval is None:
-        return f"{where}, but its slope may be 0: a crossing is not established"
-    return f"{where} ({CONFIDENCE:.0%}: {ends(line)})"
-
-
-def _of(line: Slope) -> str:
-    return "of " if line.place == "outside" else ""
-
-
-def ends(line: Slope) -> str:
-    """The interval of the crossing; an end that is beyond what may be spoken of is only said to be there."""
-    if line.crossing_interval is None:
-        return "–"
     least, most = line.tested[0] / FARTHEST, line.tested[1] * FARTHEST
     low, high = line.crossing_interval
     start = operations(low) if low >= least else f"less than {operations(least)}"
-    return f"{start} to {operations(high) if high <= most else f'more than {operations(most)}'}"
+    end = operations(high) if high <= most else f"more than {operations(most)}"
+    place = "outside of" if line.place == "outside" else line.place
+    where = f"its line is 0 at {operations(line.crossing)} operations, {place} what was tested"
+    return f"{where} ({CONFIDENCE:.0%}: {start} to {end})"
 
 
 def trend(comparison: Comparison, trend: Trend) -> str:
-    """One sentence for one variant."""
+    """One sentence for one variant: whether it gains on the baseline as sizes grow, and where the two are even."""
     line = trend.line
     if line is None:
         return f"“{trend.variant}”: {trend.reason}."
     pairs = plural(sum(map(len, trend.differences.values())), "pair")
-    sizes = plural(len(trend.differences), "size")
-    text = f"“{trend.variant}”: {direction(comparison, line)}, {rise(comparison, line)}, {pairs} at {sizes}"
+    numbers = f"{rise(comparison, line)}, {pairs} at {plural(len(trend.differences), 'size')}"
+    if not _is_trend(line):
+        text = f"“{trend.variant}”: no trend can be told, {numbers}."
+    else:
+        gains = (line.slope > 0) == comparison.higher_is_better
+        direction = "gains on the baseline" if gains else "loses against the baseline"
+        text = f"“{trend.variant}”: {direction}, {numbers}; {crossing(line)}."
     if line.misfit is None or line.misfit >= SIGNIFICANCE:
-        return f"{text}; {crossing(line)}."
-    bent = f"The differences do not lie on a line (p = {line.misfit:.2g}): read the sizes one by one."
-    return f"{text}; {crossing(line)}. {bent}"
+        return text
+    return f"{text} The differences do not lie on a line (p = {line.misfit:.2g}): read the sizes one by one."
 
 
 def tested(ladder: Ladder) -> str:

@@ -13,7 +13,6 @@ from finished_runs import finished, predicted
 from paddle_tfm import create_registry
 from paddle_tfm.comparison.claims.values import judge_all
 from paddle_tfm.comparison.gaps import confounds
-from paddle_tfm.comparison.ladder import crossing
 from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.recorded_runs import compare_recorded
 from paddle_tfm.comparison.report import paper
@@ -21,7 +20,6 @@ from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.sections.outputs import Lengths
 from paddle_tfm.comparison.report.sections.recipes import Compared
 from paddle_tfm.comparison.runs.finished import collect
-from paddle_tfm.comparison.statistics.ladder import slope
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.comparison.verdict import verdict
 from paddle_tfm.recipe.sections.claims import ClaimSettings
@@ -150,10 +148,6 @@ def test_a_pair_of_which_one_diverged_before_it_was_tested_counts_against_a_clai
         )
         (judgement,) = judge_all(comparison, {"c": claim}).judgements
         assert judgement.verdict == "undetermined", metric
-
-
-def test_differences_that_are_0_at_every_size_lie_on_0():
-    assert crossing(slope({1e9: [0.0, 0.0], 4e9: [0.0, 0.0]})) == "its line is 0 everywhere"
 
 
 def test_a_variant_that_is_called_as_a_column_is_costs_the_table_no_column():
