@@ -17,7 +17,6 @@ from paddle_tfm.train.sweep_files import NOT_REPRODUCIBLE, Solution, amount, rea
 from paddle_tfm.units import plural
 
 ENDED_EARLY = "{runs} ended before the step that was solved for (they diverged, or ran out of patience), and got less."
-OTHER_SIZE = "This is not so: runs of {variant} have {there} parameters, and equal.json says otherwise."
 
 
 class Compared(Section):
@@ -95,12 +94,6 @@ class Budgets(ChartedSection):
             if each.setting == "train.steps" and run.results["steps"] < each.value
         ]
         remarks = [ENDED_EARLY.format(runs=plural(len(early), "run"))] if early else []
-        remarks += [
-            OTHER_SIZE.format(variant=variant, there=f"{run.results['parameters']:,}")
-            for variant, each in solutions.items()
-            for run in facts.groups[variant][:1]
-            if each.budget == "parameters" and run.results["parameters"] != each.reached
-        ]
         return remarks + ([NOT_REPRODUCIBLE] if any(each.budget == "seconds" for each in solutions.values()) else [])
 
     def text(self, facts: Facts) -> list[str]:
