@@ -24,7 +24,6 @@ from paddle_tfm.comparison.table import compare
 from paddle_tfm.comparison.verdict import verdict
 from paddle_tfm.recipe.sections.claims import ClaimSettings
 from paddle_tfm.recipe.sections.seeds import SeedPlan
-from paddle_tfm.tabular import Column, Table
 
 RECIPE = "evaluate: {best: exact_match, metrics: [exact_match, perplexity]}\nsearch: greedy\n"
 LOST = "the loss was no number at step 1 (nan)"
@@ -71,9 +70,6 @@ def test_the_smallest_effect_is_of_the_metric_that_the_recipe_calls_best(tmp_pat
     "question",
     [
         {"smallest_effect": float("nan")},
-        {"smallest_effect": -5},
-        {"smallest_effect": "1_0"},
-        {"smallest_effect": True},
         {"seeds": {"at_most": 3, "looks": [1, 1, 1]}, "smallest_effect": 1.0},
     ],
 )
@@ -148,16 +144,6 @@ def test_a_pair_of_which_one_diverged_before_it_was_tested_counts_against_a_clai
         )
         (judgement,) = judge_all(comparison, {"c": claim}).judgements
         assert judgement.verdict == "undetermined", metric
-
-
-def test_a_variant_that_is_called_as_a_column_is_costs_the_table_no_column():
-    columns = [
-        Column[int]("layer", str, lambda row: {"layer": f"head {row}"}),
-        *(Column[int](name, str, lambda row, name=name: {name: row}) for name in ("layer", "rms")),
-    ]
-    table = Table(columns, [1, 2])
-    assert table.records()[1] == {"layer": "head 2", "layer_2": 2, "rms": 2}
-    assert table.csv().splitlines()[0] == "layer,layer_2,rms"
 
 
 # ------------------------------------------------------------------------------------------- what is said of few pairs
