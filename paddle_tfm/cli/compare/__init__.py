@@ -156,8 +156,6 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
         _predictions(printer, "wrong", wrong)
     else:
         printer.print("no predictions are recorded: there is no test split, no metric needs them, or no run finished")
-    if comparison.claims:
-        _claims(printer, comparison.claims)
     # A terminal breaks a long path by itself, and can copy it whole.
     for what, key in (("figure", "figure"), ("report", "page")):
         if key in paths:
@@ -178,26 +176,3 @@ def _predictions(printer, title: str, items: list[dict]) -> None:
         reference = "" if title == "right" else f"   should be {escape(item['reference'])}"
         texts = f"{escape(item['source'])}  →  {escape(item['hypothesis'])}{reference}"
         printer.print(f"  {texts}  [dim]({escape(item['variant'])})[/]")
-
-
-CLAIM_STYLES = {"reproduced": "green", "not reproduced": "red"}  # else yellow
-
-
-def _claims(printer, claims) -> None:
-    """Each claim of the recipe: verdict and sentence, and below it what was measured and what is claimed."""
-    from rich.markup import escape
-    from rich.padding import Padding
-    from rich.text import Text
-
-    from paddle_tfm.comparison.claims.words import claimed, measured, subject
-
-    printer.print("claims:")
-    if claims.remark():
-        printer.print(f"  [yellow]{escape(claims.remark())}[/]")
-    for judgement in claims.judgements:
-        claim, style = judgement.claim, CLAIM_STYLES.get(judgement.verdict, "yellow")
-        numbers = f"{subject(claim)}: {measured(judgement)}; claimed: {claimed(claim, judgement.unit)}"
-        printer.print(f"  [{style}]{judgement.verdict}[/]  {escape(judgement.name)}  [dim]({escape(claim.source)})[/]")
-        for text, faint in ((claim.says, ""), (numbers, "dim")):
-            line = Text(text, style=faint)  # in a pipe on one line; elsewhere it is broken, and keeps its indent
-            printer.print(Text("    ").append(line) if printer.soft_wrap else Padding(line, (0, 0, 0, 4)))

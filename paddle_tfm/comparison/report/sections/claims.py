@@ -38,6 +38,17 @@ class Claims(Section):
         judgements = facts.comparison.claims.judgements if facts.comparison.claims else ()
         return {"claims": Table(columns, judgements, "What the recipe claims, and what its runs say of it.")}
 
+    def text(self, facts: Facts) -> list[str]:
+        """Of each claim its verdict and sentence, and below it what was measured and what is claimed."""
+        if (claims := facts.comparison.claims) is None:
+            return []
+        lines = ["claims:", *([f"  {claims.remark()}"] if claims.remark() else [])]
+        for each in claims.judgements:
+            numbers = f"{subject(each.claim)}: {measured(each)}; claimed: {claimed(each.claim, each.unit)}"
+            says = " ".join(each.claim.says.split())
+            lines += [f"  {each.verdict}  {each.name}  ({each.claim.source})", f"    {says}", f"    {numbers}"]
+        return lines
+
     def html(self, facts: Facts) -> str:
         """A row for each claim with what it says and a link to its source, and the rule that decided."""
         table, claims = self.tables(facts)["claims"], facts.comparison.claims
