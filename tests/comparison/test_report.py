@@ -577,7 +577,7 @@ def test_samples_are_the_best_variants_first_seeds(tmp_path):
 def test_a_diverged_seed_or_one_without_predictions_is_passed_over(tmp_path):
     finish(tmp_path, "best", 1, 0.9, diverged=LOST, predictions=[wrong("lost", "a", "b")])
     finish(tmp_path, "best", 2, 0.9)
-    finish(tmp_path, "best", 3, 0.9, predictions=[("yes", "too", "few"), right("3")])
+    finish(tmp_path, "best", 3, 0.9, predictions=[right("3")])
     good, bad = samples(table(tmp_path))
     assert [(item["seed"], item["source"]) for item in good] == [(3, "3")]
     assert bad == []
