@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from paddle_tfm.caveats import Reach, overlap, repeats, repetition, said
+from paddle_tfm.caveats import CAUSES, Reach, overlap, repeats, repetition, said
 
 FULL = {"texts": 10, "cut": 4, "beyond": 6, "longest": 14, "most": 9}
 
@@ -122,3 +122,11 @@ def test_texts_without_spaces_are_counted_by_characters():
     references = [f"{chr(0x4E00 + i)}{chr(0x5E00 + 7 * i)}{chr(0x6E00 + 3 * i)}的第{i}" for i in range(60)]
     outputs = [f"{chr(0x4E00 + i)}在公园里" for i in range(60)]
     assert "100% of the outputs end in the same three characters" in repeats([counted(outputs, references)])
+
+
+def test_what_may_be_the_cause_is_told_once():
+    empty = {"caveats": {"test": {"repetition": counted([""] * 100, SENTENCES)}}}
+    same = {"caveats": {"test": {"repetition": counted(["a man ."] * 100, SENTENCES)}}}
+    one, other = said({"a": [empty], "b": [same]})
+    assert one.startswith("test, a: 100% of the outputs are empty: ") and one.endswith(CAUSES)
+    assert other == "test, b: 100% of the outputs are one and the same"

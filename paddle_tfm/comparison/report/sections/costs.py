@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from statistics import fmean
 
@@ -43,9 +42,8 @@ class Costs(ChartedSection):
     place = 220
 
     def applies(self, facts: Facts) -> bool:
-        """Whether two variants have a score."""
-        metric, rows = facts.comparison.metric, facts.comparison.rows
-        return sum(math.isfinite(row.mean[metric]) for row in rows) > 1
+        """Whether there are two variants."""
+        return len(facts.comparison.rows) > 1
 
     def notes(self, facts: Facts) -> list[str]:
         """What a difference of scores may be owed to, as `compare` of two runs says it."""

@@ -183,9 +183,10 @@ def _seeds(facts: Facts) -> Table[Row]:
 
 
 def _others(comparison: Comparison) -> Table[Row]:
-    """The other metrics, sizes and times."""
+    """The other metrics, and of one variant its size and time, which of several stand with their costs."""
     whole = columns.table(comparison)
     first, *rest = whole.columns
-    dropped = (columns.heading(comparison, comparison.metric), "verdict", "difference", "more seeds", "seeds")
+    dropped = [columns.heading(comparison, comparison.metric), "verdict", "difference", "more seeds", "seeds"]
+    dropped += ["parameters", "time"] if len(comparison.rows) > 1 else []
     kept = [each for each in rest if each.heading not in dropped and not each.heading.endswith(" interval")]
     return Table([first, *kept], comparison.rows, "mean ± standard deviation over seeds")
