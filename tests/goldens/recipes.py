@@ -97,7 +97,7 @@ TEN = {
             "norm": "dyt", "placement": "admin", "position": "scaled_sinusoidal", "feed_forward": "reglu",
             "initializer": "mup", "dropout": 0.2, "embedding_dropout": 0.0,
         },
-        "train": {"divergence": "skip", "clip_norm": None},
+        "train": {"clip_norm": None},
         "evaluate": {
             "tests": {"alone": {"batch": 1}, "padded": {"padding": 3}, "longer": {"task": {"test_min_length": 8, "test_max_length": 9}}},
         },
