@@ -103,7 +103,7 @@ class Recipe:
         it, and what is tuned."""
         tune = self.tune()
         return {
-            name: [*(leaf for each in overrides.items() for leaf in leaves(*each)), *(tune.space if tune else ())]
+            name: [*leaves(overrides), *(tune.space if tune else ())]
             for name, (overrides, _) in self.variants().items()
         }
 
@@ -252,7 +252,7 @@ def _override_problems(recipe: Recipe, who: str, path: str, overrides: Mapping) 
         if key.split(".")[0] in OF_THE_RECIPE:
             sentence = f"belongs to the recipe; a {who.split()[0]} cannot set it"
             yield locate(Problem(f"{path}.{key}", sentence), recipe.origins)
-        for leaf in leaves(key, overrides[key]):
+        for leaf in leaves({key: overrides[key]}):
             for overridden in (overridden for overridden in recipe.overridden if is_replaced(overridden, leaf)):
                 sentence = f"{who} sets {leaf} itself, so this would change nothing there"
                 another = f"several values, {key}=…,…, take the place of the grid's"

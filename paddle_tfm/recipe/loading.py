@@ -74,7 +74,7 @@ def _setting(text: str) -> tuple[str, list[object]]:
 
 def _set(recipe: Recipe, key: str, value: object) -> None:
     override(recipe.data, key, value, recipe.origins, {key: (yaml_lines.COMMAND_LINE, 0)})
-    recipe.overridden += leaves(key, value)
+    recipe.overridden += leaves({key: value})
 
 
 # -------------------------------------------------------------------------------------- several values of a setting
@@ -150,7 +150,7 @@ def _multiply(recipe: Recipe, variants: Mapping, axes: Mapping[str, Sequence[obj
     for name, said in variants.items():
         overrides = dict(said) if isinstance(said, Mapping) else {}
         for path in axes:
-            if any(is_replaced(leaf, path) for key, value in overrides.items() for leaf in leaves(key, value)):
+            if any(is_replaced(leaf, path) for leaf in leaves(overrides)):
                 raise UserError(
                     f"variant '{name}' sets {path} itself, so {path}= with several values would undo it; leave it out, "
                     "or write a recipe with other variants"

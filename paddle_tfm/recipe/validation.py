@@ -141,9 +141,8 @@ def _section(location: Sequence[str | int]) -> Any:
     for part in location:
         if get_origin(section) is dict:  # part is a name that the user chose
             section = get_args(section)[1]
-        else:
-            annotation = section.model_fields[part].annotation
-            section = _section_in(annotation) or annotation
+        elif field := getattr(section, "model_fields", {}).get(part):
+            section = _section_in(field.annotation) or field.annotation
     return section
 
 
@@ -161,9 +160,5 @@ _FORMS = {f"model.{kind}": "{encoder: …, decoder: …}" for kind in PER_SITE} 
 
 def _may_be_empty(location: Sequence[str | int]) -> bool:
     """Whether a setting may be null."""
-    section: Any = Settings
-    for part in location[:-1]:
-        field = getattr(section, "model_fields", {}).get(part)
-        section = None if field is None else field.annotation
-    field = getattr(section, "model_fields", {}).get(location[-1])
+    field = getattr(_section(location[:-1]), "model_fields", {}).get(location[-1])
     return field is not None and type(None) in get_args(field.annotation)
