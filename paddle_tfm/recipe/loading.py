@@ -69,6 +69,8 @@ def _setting(text: str) -> tuple[str, list[object]]:
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not all(key.split(".")):
         raise UserError(f"override '{text}' must look like a.b=value, for instance train.steps=500")
+    if key.count(".") > limits.DEPTH:
+        raise UserError(f"override '{text[:60]}…': nested more than {limits.DEPTH} deep")
     return key, _values(key, value)
 
 

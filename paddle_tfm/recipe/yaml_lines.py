@@ -81,7 +81,7 @@ def _read(text: str, name: str) -> tuple[object, Origins]:
         raise UserError(f"{name} line {line}: not valid YAML: {error.problem}") from error
     except RecursionError as error:
         raise UserError(f"{name} line {loader.line + 1}: nested more than {limits.DEPTH} deep") from error
-    except (yaml.YAMLError, ValueError, KeyError, OverflowError) as error:  # `!!bool x`, `"\UFFFFFFFF"`
+    except (yaml.YAMLError, ValueError, LookupError, OverflowError) as error:  # `!!bool x`, `"\UFFFFFFFF"`
         raise UserError(f"{name}: not valid YAML: {error}") from error
 
 
@@ -99,7 +99,7 @@ class _Lines:
         if self.values > limits.VALUES:
             sentence = f"has more than {limits.VALUES:,} values, an alias counted as what it stands for"
             raise UserError(f"{self.name}: not a recipe: {sentence}")
-        if depth > limits.DEPTH:
+        if max(depth, path.count(".")) > limits.DEPTH:  # dots divide a path as mappings do
             raise UserError(f"{self.name} line {line}: nested more than {limits.DEPTH} deep")
         self.origins[path] = (self.name, line)
         if isinstance(node, yaml.SequenceNode):
