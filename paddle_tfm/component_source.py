@@ -5,19 +5,16 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib.machinery
 import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from paddle_tfm.plugins import Provider, source_hash
 
-FORMS = (".py", *importlib.machinery.EXTENSION_SUFFIXES)  # how the file of a module ends
 MAX_IMPORTS = 8  # that are followed to a class
-AT_RUN_TIME = {"import_module", "__import__", "exec", "eval"}  # what is imported by these is not in the text
 
 
 def module_file(module: str) -> Path | None:
@@ -39,8 +36,7 @@ def _not_loaded(module: str) -> Path | None:
         return None
     for folder in spec.submodule_search_locations or [str(Path(spec.origin or "").parent)]:
         place = Path(folder, *rest)
-        modules = [place.with_name(place.name + form) for form in FORMS] if rest else [Path(spec.origin or "")]
-        for file in (place / "__init__.py", *modules):
+        for file in (place / "__init__.py", place.with_name(f"{place.name}.py") if rest else Path(spec.origin or "")):
             if file.is_file():
                 return file
     return None
@@ -139,16 +135,13 @@ def _files(module: str, packages: set[str]) -> dict[str, Path]:
             continue
         files[name] = file
         tree = module_tree(name)
-        nodes = [] if tree is None else [*ast.walk(tree)]
-        waiting += _imports(name, nodes)
-        if _imports_at_run_time(nodes):
-            files |= _all_of(name.partition(".")[0])
+        waiting += [] if tree is None else _imports(name, tree)
     return files
 
 
-def _imports(module: str, nodes: Iterable[ast.AST]) -> Iterator[str]:
+def _imports(module: str, tree: ast.Module) -> Iterator[str]:
     """The modules that a module imports anywhere in its text; those of which it imports names that are no modules."""
-    for node in nodes:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -156,18 +149,3 @@ def _imports(module: str, nodes: Iterable[ast.AST]) -> Iterator[str]:
             for alias in node.names:
                 within = f"{above}.{alias.name}"
                 yield above if module_file(within) is None else within
-
-
-def _imports_at_run_time(nodes: Iterable[ast.AST]) -> bool:
-    """Whether one of these is named, whatever their module is renamed to."""
-    return any(getattr(node, field, None) in AT_RUN_TIME for node in nodes for field in ("id", "attr", "name"))
-
-
-def _all_of(package: str) -> dict[str, Path]:
-    """All code that lies in a package."""
-    file = module_file(package)
-    if file is None or file.name != "__init__.py":
-        return {}
-    top = file.parent
-    files = (each for each in top.rglob("*") if each.name.endswith(FORMS) and each.is_file())
-    return {".".join((package, *each.relative_to(top).parts)): each for each in files}

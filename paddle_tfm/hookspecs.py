@@ -74,82 +74,42 @@ LISTENER = "listener"  # what a plugin with `on_` hooks is: it registers nothing
 
 @hookspec
 def register_attentions() -> Components:
-    """Self- and cross-attention. Subclass `paddle_tfm.protocols.Attention`.
-
-    Example::
-
-        return {"multihead": "paddle_tfm_plugins.attention.multihead:MultiHead"}
-    """
+    """Self- and cross-attention. Subclass `paddle_tfm.protocols.Attention`."""
 
 
 @hookspec
 def register_norms() -> Components:
-    """Normalization of the vector of each token. Subclass `paddle_tfm.protocols.Norm`.
-
-    Example::
-
-        return {"rms": "paddle_tfm_plugins.norm.rms:RMSNorm"}
-    """
+    """Normalization of the vector of each token. Subclass `paddle_tfm.protocols.Norm`."""
 
 
 @hookspec
 def register_placements() -> Components:
-    """The order of norm, residual connection and dropout around a sublayer. Subclass `paddle_tfm.protocols.Placement`.
-
-    Example::
-
-        return {"pre": "paddle_tfm_plugins.placement.pre:Pre"}
-    """
+    """Where norm, residual and dropout stand around a sublayer. Subclass `paddle_tfm.protocols.Placement`."""
 
 
 @hookspec
 def register_positions() -> Components:
-    """Positional encoding of tokens. Subclass `paddle_tfm.protocols.PositionalEncoding`.
-
-    Example::
-
-        return {"rotary": "paddle_tfm_plugins.position.rotary:Rotary"}
-    """
+    """Positional encoding of tokens. Subclass `paddle_tfm.protocols.PositionalEncoding`."""
 
 
 @hookspec
 def register_feed_forwards() -> Components:
-    """The position-wise feed-forward sublayer. Subclass `paddle_tfm.protocols.FeedForward`.
-
-    Example::
-
-        return {"swiglu": "paddle_tfm_plugins.feed_forward.swiglu:SwiGLU"}
-    """
+    """The position-wise feed-forward sublayer. Subclass `paddle_tfm.protocols.FeedForward`."""
 
 
 @hookspec
 def register_heads() -> Components:
-    """From the decoder's output to probabilities over tokens. Subclass `paddle_tfm.protocols.Head`.
-
-    Example::
-
-        return {"tied": "paddle_tfm_plugins.head.tied:TiedHead"}
-    """
+    """From the decoder's output to probabilities over tokens. Subclass `paddle_tfm.protocols.Head`."""
 
 
 @hookspec
 def register_initializers() -> Components:
-    """Initial values of weight matrices. Subclass `paddle_tfm.protocols.Initializer`.
-
-    Example::
-
-        return {"xavier": "paddle_tfm_plugins.initializer.xavier:Xavier"}
-    """
+    """Initial values of weight matrices. Subclass `paddle_tfm.protocols.Initializer`."""
 
 
 @hookspec
 def register_tasks() -> Components:
-    """Pairs of texts to learn, in the splits train, valid and test. Subclass `paddle_tfm.protocols.Task`.
-
-    Example::
-
-        return {"reverse": "paddle_tfm_plugins.task.reverse:Reverse"}
-    """
+    """Pairs of texts to learn, in the splits train, valid and test. Subclass `paddle_tfm.protocols.Task`."""
 
 
 @hookspec
@@ -157,61 +117,32 @@ def register_datasets() -> Components:
     """A named corpus: the addresses of its files and their format. Subclass `paddle_tfm.protocols.Dataset`.
 
     A recipe uses it by ``task: {name: parallel, dataset: my-corpus}``; `paddle-tfm ls data` lists it.
-
-    Example::
-
-        return {"my-corpus": "my_package.my_corpus:MyCorpus"}
     """
 
 
 @hookspec
 def register_tokenizers() -> Components:
-    """From text to pieces and back. Subclass `paddle_tfm.protocols.Tokenizer`.
-
-    Example::
-
-        return {"char": "paddle_tfm_plugins.tokenizer.char:Char"}
-    """
+    """From text to pieces and back. Subclass `paddle_tfm.protocols.Tokenizer`."""
 
 
 @hookspec
 def register_metrics() -> Components:
-    """A score of predictions. Subclass `paddle_tfm.protocols.Metric`.
-
-    Example::
-
-        return {"exact_match": "paddle_tfm_plugins.metric.exact_match:ExactMatch"}
-    """
+    """A score of predictions. Subclass `paddle_tfm.protocols.Metric`."""
 
 
 @hookspec
 def register_searches() -> Components:
-    """Decoding: beam search, greedy search, sampling. Subclass `paddle_tfm.protocols.Search`.
-
-    Example::
-
-        return {"beam": "paddle_tfm_plugins.search.beam:Beam"}
-    """
+    """Decoding: beam search, greedy search, sampling. Subclass `paddle_tfm.protocols.Search`."""
 
 
 @hookspec
 def register_schedules() -> Components:
-    """The learning rate as a function of the step. Subclass `paddle_tfm.protocols.Schedule`.
-
-    Example::
-
-        return {"noam": "paddle_tfm_plugins.schedule.noam:Noam"}
-    """
+    """The learning rate as a function of the step. Subclass `paddle_tfm.protocols.Schedule`."""
 
 
 @hookspec
 def register_optimizers() -> Components:
-    """The rule that updates parameters. Subclass `paddle_tfm.protocols.Optimizer`.
-
-    Example::
-
-        return {"adamw": "paddle_tfm_plugins.optimizer.adamw:AdamW"}
-    """
+    """The rule that updates parameters. Subclass `paddle_tfm.protocols.Optimizer`."""
 
 
 @hookspec
@@ -219,10 +150,6 @@ def register_executors() -> Components:
     """Who trains the runs of a sweep, and where. Subclass `paddle_tfm.protocols.Executor`.
 
     No recipe names it: ``paddle-tfm run RECIPE --executor local`` does.
-
-    Example::
-
-        return {"local": "paddle_tfm_plugins.executor.local:Local"}
     """
 
 
@@ -231,10 +158,6 @@ def register_sections() -> Components:
     """A part of the report of a comparison. Subclass `paddle_tfm.protocols.Section`.
 
     No recipe names it: the report has every section that applies to its runs.
-
-    Example::
-
-        return {"results": "paddle_tfm.comparison.report.sections.scores:Results"}
     """
 
 

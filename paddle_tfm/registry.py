@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import typing
 from collections.abc import Iterator, Mapping
 
 from paddle_tfm.components import ComponentPlan, Entry, Spec
-from paddle_tfm.errors import Problem, UserError, unknown
+from paddle_tfm.errors import Problem, UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS, WrongOnPurpose
 from paddle_tfm.options import Option, coerce, component_kind, options_of, parameters
 from paddle_tfm.other_names import name_here
 from paddle_tfm.plugins import Plugins, Provider
 
-NEAR = 0.55  # how like an option's name must be to be meant
 # Which ordinary layers, written without paddle_tfm, the conformance kit can check.
 AS_KINDS = ("attention", "norm", "position", "feed_forward", "encoder-decoder")
 
@@ -154,9 +152,9 @@ def _entry(kind: str, name: object, target: object, provider: Provider) -> Entry
 
 
 def _no_option(component: str, name: str, known: Mapping[str, Option]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
-    hint = f"; did you mean '{near[0]}'? Its options" if near else "; its options"
-    return f"'{component}' has no option '{name}'{hint}: {', '.join(sorted(known)) or 'none'}"
+    hint = nearest(name, list(known))
+    options = f"{' Its' if hint else '; its'} options: {', '.join(sorted(known)) or 'none'}"
+    return f"'{component}' has no option '{name}'{hint}{options}"
 
 
 def no_component(kind: str, name: str, cls: object, source: str) -> str:

@@ -62,15 +62,6 @@ def test_what_a_class_is_made_of_counts_and_what_lies_beside_it_does_not(name, h
     assert beside, "what is imported of the package in which the plugin registers counts too"
 
 
-HOW = ["import importlib as il\nload = il.import_module", "from importlib import import_module as load"]
-
-
-@pytest.mark.parametrize("how", [*HOW, "load = __import__"])
-def test_what_is_imported_at_run_time_may_be_anything_in_the_package(how, hashed):
-    dynamic = {"my_pack/deep.py": f"{how}\nDEEP = load('my_pack.plot')\n"}
-    assert hashed(dynamic) != hashed(dynamic | {"my_pack/plot.py": "PLOT = 2\n"})
-
-
 def test_ours_have_the_hash_of_their_own_file_and_of_what_they_share():
     registry = create_registry()
     hashes = {name: code_hash(registry.entry("norm", name).load()) for name in ("layer", "rms", "batch")}

@@ -23,7 +23,7 @@ OF_ALL = "says: x, source: of our own, metric: exact_match, variant: a"
         (f"{{{OF_ALL}, above: 1}}", ".above", "`above` does not belong to a value"),
         (f"{{{OF_ALL}, over: b, at_most: 1}}", ".at_most", "`at_most` does not belong to a difference"),
         (f"{{{OF_ALL}, over: b, above: 1, below: 1}}", "", "has `above` and `below`; make two claims of it"),
-        (f"{{{OF_ALL}, over: b, above: -1}}", ".above", "must be greater than or equal to 0, but is -1"),
+        (f"{{{OF_ALL}, over: b, above: -1}}", ".above", "must be greater than or equal to 0 or null, but is -1"),
         (f"{{{OF_ALL}, over: b, measure: percent, below: 100}}", ".below", "must be less than 100 percent"),
         (f"{{{OF_ALL}, measure: ratio, at_most: 1}}", ".measure", "a ratio compares two variants; add `over`"),
         (f"{{{OF_ALL}, at_least: 2, at_most: 1}}", ".at_least", "must be at most `at_most` (1), but is 2"),

@@ -20,8 +20,8 @@ CLAIM = "says: x, source: of our own, variant: a, at_most: 1"
     "test, path, sentence",
     [
         ("one: {bacth: 1}", "one.bacth", "unknown key 'bacth'; did you mean 'batch'?"),
-        ("one: {batch: 0}", "one.batch", "must be greater than 0, but is 0"),
-        ("one: {batch: true}", "one.batch", "must be a whole number, but is True"),
+        ("one: {batch: 0}", "one.batch", "must be greater than 0 or null, but is 0"),
+        ("one: {batch: true}", "one.batch", "must be a whole number or null, but is True"),
         ("one: {padding: -1}", "one.padding", "must be greater than or equal to 0"),
         ("one: {split: tests}", "one.split", "must be 'train', 'valid' or 'test', but is 'tests'"),
         ("one: {}", "one", "is the run's own test over again; set `task`, `split`, `batch`, `padding` or"),

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,15 +17,11 @@ from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import json_value, sha256, write_whole
 from paddle_tfm.protocols import SPLITS, Dataset, Example, RemoteFile
 
-if sys.platform != "win32":
-    import fcntl
-
 if TYPE_CHECKING:
     from paddle_tfm.recipe.plan import Plan
 
 VARIABLE = "PADDLE_TFM_DATA"
 RECORD = ".checked.json"  # beside the files: name → SHA-256, and the size and time of change when it was hashed
-LOCK = ".lock"
 
 
 def root() -> Path:
@@ -106,24 +101,12 @@ def _datasets(plan: Plan) -> list[Dataset]:
 # ------------------------------------------------------------------------------------------------ fetched and checked
 
 
-@contextlib.contextmanager
-def _locked(where: Path) -> Iterator[None]:
-    """Within this block no other process fetches into the folder. Windows has no such lock: there two processes that
-    fetch at once may spoil a file, which its hash then shows."""
-    with (where / LOCK).open("ab") as file:
-        if sys.platform != "win32":
-            with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _fetch(files: Sequence[RemoteFile], where: Path) -> None:
     try:
         where.mkdir(parents=True, exist_ok=True)
-        with _locked(where):
-            for file in files:
-                if not (where / file.name).is_file():
-                    fetch(file, where / file.name)
+        for file in files:
+            if not (where / file.name).is_file():
+                fetch(file, where / file.name)
     except Unreachable as error:
         missing = [file for file in files if not (where / file.name).is_file()]
         listing = "".join(f"\n  {file.name}  from {' or '.join(file.urls)}" for file in missing)
@@ -151,7 +134,7 @@ def _check(files: Sequence[RemoteFile], where: Path) -> None:
             raise UserError(_mismatch(file, path, actual, expected))
         new[file.name] = {"sha256": actual, "stamp": stamp}
     if new:
-        with contextlib.suppress(OSError), _locked(where):  # without a record, it is only hashed again
+        with contextlib.suppress(OSError):  # without a record, it is only hashed again
             write_whole(where / RECORD, json.dumps({**_record(where), **new}, indent=1))
 
 

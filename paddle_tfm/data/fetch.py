@@ -1,8 +1,9 @@
-"""Files over HTTP(S): mirrors in turn, retried after a break, resumed where they stopped, hashed before use."""
+"""Files over HTTP(S): mirrors in turn, tried again where a connection fails, hashed before use."""
 
 from __future__ import annotations
 
 import http.client
+import os
 import sys
 import time
 import urllib.error
@@ -17,7 +18,7 @@ from paddle_tfm.files import sha256
 from paddle_tfm.protocols import RemoteFile
 
 TIMEOUT_SECONDS = 30.0  # without a byte, after which a connection is abandoned
-MAX_FRUITLESS_TRIES = 3  # in a row that bring no byte, then the next mirror
+TRIES = 3  # of each mirror
 RETRY_SECONDS = 1.0  # before the second try, doubled before each further one
 BLOCK_BYTES = 1 << 16
 TRANSIENT_STATUSES = (408, 425, 429, 500, 502, 503, 504)  # worth another try
@@ -59,95 +60,74 @@ def observed(observer: Observer) -> Iterator[None]:
 
 
 def fetch(file: RemoteFile, path: Path) -> None:
-    """Fetch a file to `path`. Until it is whole it is called `….part`; an interrupted fetch resumes from that.
-
-    A file whose hash is wrong is deleted and fetched once more, then the next mirror is tried.
+    """Fetch a file to `path`, from the first mirror that gives it; what is not whole leaves nothing.
 
     Raises:
         Unreachable: no mirror gives it.
         OSError: it cannot be written.
     """
-    part = path.with_name(path.name + ".part")
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     progress, reasons = _observer.get()(f"{path.parent.name}/{path.name}", file.size), []
-    for url in file.urls:
-        if file.sha256 is None:
-            part.unlink(missing_ok=True)  # a mixture of two versions could not be recognized
-        try:
-            for _ in range(2):
-                _download(url, part, file.size, progress)
-                if file.sha256 in (None, sha256(part)):
-                    part.replace(path)
-                    return
-                part.unlink()
-            reasons.append(f"{_host(url)} gives another file (its SHA-256 differs)")
-        except Unreachable as error:
-            reasons.append(str(error))
+    try:
+        for url in file.urls:
+            try:
+                _try_mirror(url, file, part, progress)
+            except Unreachable as error:
+                reasons.append(f"{urllib.parse.urlsplit(url).netloc or url} {error}")
+            else:
+                part.replace(path)
+                return
+    finally:
+        part.unlink(missing_ok=True)
     raise Unreachable("; ".join(dict.fromkeys(reasons)) or "no address of it is known")
 
 
-def _download(url: str, part: Path, size: int | None, progress: Progress) -> None:
-    """Bring `part` to its full length, resuming as often as that brings bytes."""
-    fruitless = 0
-    while True:
-        before = _length(part)
-        if size is not None and before >= size:
-            return
+def _try_mirror(url: str, file: RemoteFile, part: Path, progress: Progress) -> None:
+    """Bring the file, whose hash is right, by as many tries as that takes; TRIES at most."""
+    for number in range(1, TRIES + 1):
         try:
-            _receive(url, part, size, progress)
-            return
+            _receive(url, part, file.size, progress)
+            if file.sha256 in (None, sha256(part)):
+                return
+            raise _TransientError("gives another file (its SHA-256 differs)")
         except _TransientError as error:
-            reason = f"{_host(url)}: {error}"
-        fruitless = 0 if _length(part) > before else fruitless + 1
-        if fruitless == MAX_FRUITLESS_TRIES:
-            raise Unreachable(reason)
-        time.sleep(RETRY_SECONDS * 2 ** max(fruitless - 1, 0))
+            if number == TRIES:
+                raise Unreachable(str(error)) from error
+        time.sleep(RETRY_SECONDS * 2 ** (number - 1))
 
 
 def _receive(url: str, part: Path, size: int | None, progress: Progress) -> None:
-    """One request, from where `part` ends.
+    """One request.
 
     Raises:
-        _TransientError: the next try may succeed; what came is in `part`.
+        _TransientError: the next try may succeed.
         Unreachable: it will not.
     """
-    have = _length(part)
-    with _open(url, have, part) as response:
+    with _open(url) as response, part.open("wb") as file:
         if response.headers.get_content_type() == "text/html":
-            raise Unreachable(f"{_host(url)} answers with a web page")
-        if response.status != 206:
-            have = 0  # the server ignores `Range`: all of it comes again
-        length = response.headers.get("Content-Length", "")
-        total = have + int(length) if length.isdigit() else None
+            raise Unreachable("answers with a web page")
+        length, done = response.headers.get("Content-Length", ""), 0
+        total = int(length) if length.isdigit() else size
         if None not in (total, size) and total != size:
-            raise Unreachable(f"{_host(url)} gives another file ({total:,} bytes instead of {size:,})")
-        with part.open("ab" if have else "wb") as file:
-            progress(have, total or size)
-            for block in _blocks(response):
-                file.write(block)
-                have += len(block)
-                progress(have, total or size)
-    if (total or size) not in (None, have):
-        raise _TransientError("the connection ended early")
+            raise Unreachable(f"gives another file ({total:,} bytes instead of {size:,})")
+        progress(done, total)
+        for block in _blocks(response):
+            done += file.write(block)
+            progress(done, total)
+    if total not in (None, done):
+        raise _TransientError("ends the connection early")
 
 
-def _open(url: str, have: int, part: Path) -> http.client.HTTPResponse:
-    headers = {"User-Agent": "paddle-tfm", **({"Range": f"bytes={have}-"} if have else {})}
+def _open(url: str) -> http.client.HTTPResponse:
+    request = urllib.request.Request(url, headers={"User-Agent": "paddle-tfm"})
     try:
-        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT_SECONDS)
+        return urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416:  # `part` is longer than the file
-            part.unlink(missing_ok=True)
-        elif error.code not in TRANSIENT_STATUSES:
-            raise Unreachable(f"{_host(url)} answers {error.code} {error.reason}") from error
-        raise _TransientError(f"answers {error.code} {error.reason}") from error
+        kind = _TransientError if error.code in TRANSIENT_STATUSES else Unreachable
+        raise kind(f"answers {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise _TransientError(_cause(error)) from error
-    if response.status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-        response.close()
-        part.unlink(missing_ok=True)
-        raise _TransientError("resumes at another position than requested")
-    return response
 
 
 def _blocks(response: http.client.HTTPResponse) -> Iterator[bytes]:
@@ -164,13 +144,5 @@ def _blocks(response: http.client.HTTPResponse) -> Iterator[bytes]:
 def _cause(error: Exception) -> str:
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):
-        return "no answer in time"
-    return str(getattr(reason, "strerror", None) or reason or type(reason).__name__)
-
-
-def _host(url: str) -> str:
-    return urllib.parse.urlsplit(url).netloc or url
-
-
-def _length(part: Path) -> int:
-    return part.stat().st_size if part.exists() else 0
+        return "does not answer in time"
+    return f"cannot be reached: {getattr(reason, 'strerror', None) or reason or type(reason).__name__}"

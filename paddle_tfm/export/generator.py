@@ -10,7 +10,7 @@ from paddle_tfm import runtime
 from paddle_tfm.data.vocabulary import BOS, SPECIAL, UNKNOWN, Vocabulary
 from paddle_tfm.export.decoder import IMPOSSIBLE, NO_PENALTY, PATIENCE, ranked, search_options
 from paddle_tfm.export.spec import open_export, tokens
-from paddle_tfm.inference.generate import OnToken, continue_ids, ignore
+from paddle_tfm.inference.generate import OnToken, continue_ids, ignore, seen_tokens
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Hypothesis, Search
 
@@ -44,7 +44,7 @@ class ExportedGenerator:
         output: list[int] = []
         while len(output) < max_length:
             text = [*prompt, *output]
-            seen = text if len(text) <= space else text[-max(1, space // 2) :]
+            seen = text[len(text) - seen_tokens(len(text), self.model.max_length) :]
             room = min(space - len(seen) + 1, max_length - len(output))  # tokens until the window is full
             least = min(room, max(0, constraints.min_length - len(output)))
             new = self._continued(seen, least, room, search, options, on_token)

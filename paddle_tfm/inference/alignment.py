@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import paddle
 
 from paddle_tfm import plotting
 from paddle_tfm.data.batches import Batch, in_order
@@ -83,12 +82,8 @@ def _cross_attention(model: Transformer, batch: Batch, layer: int) -> np.ndarray
     """Weights [B, T, S] of a layer's cross-attention, averaged over heads; None where it records none."""
     # Only this layer's are recorded: those of all layers together would fill the memory.
     tap = Tap(recording=True, only=frozenset({f"decoder.{layer}.cross.attention"}))
-    training = model.training
-    model.eval()
-    with paddle.no_grad():
+    with model.evaluated():
         model(batch, tap)
-    if training:
-        model.train()
     if not tap.recorded:
         return None
     ((_, by_head),) = tap.recorded  # [B, H, T, S]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import paddle
 
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.codec import Codec
@@ -73,12 +72,9 @@ def head_weights(model: Transformer, codec: Codec, source: str, output: str) -> 
     counts = {name: 0 if stack is None else len(stack.layers) for name, stack in stacks.items()}
     names = [(place, layer) for place in axes for layer in range(counts[place.split(".")[0]])]
     full = {f"{place.replace('.', f'.{layer}.')}.attention": (place, layer) for place, layer in names}
-    tap, training = Tap(recording=True, only=frozenset(full)), model.training
-    model.eval()
-    with paddle.no_grad():
+    tap = Tap(recording=True, only=frozenset(full))
+    with model.evaluated():
         model(batch, tap)
-    if training:
-        model.train()
     recorded = {name: weights.astype("float32")[0].numpy() for name, weights in tap.recorded}
     results = []
     for name, (place, layer) in full.items():

@@ -22,6 +22,11 @@ OnToken = Callable[[int], None]
 INCOMPLETE_CHARACTER = "\N{REPLACEMENT CHARACTER}"  # at the end of a text: some bytes of its last character are missing
 
 
+def seen_tokens(length: int, max_length: int) -> int:
+    """How many of the latest tokens of a text, the begin token not counted, a model sees that is asked for the next."""
+    return length if length < max_length else max(1, (max_length - 1) // 2)
+
+
 class Continuation(ModelDecoding):
     """What follows `prompt` (ids) under a decoder-only model, in a window that moves over the text.
 
@@ -46,9 +51,8 @@ class Continuation(ModelDecoding):
 
     def _window(self, rows: int) -> Tensor:
         """The begin token and the latest tokens, [R, 1 + t]."""
-        space, length = self.model.max_length - 1, self.history.shape[1]
-        num_tokens = length if length <= space else max(1, space // 2)
-        latest = self.history[:, length - num_tokens :]
+        length = self.history.shape[1]
+        latest = self.history[:, length - seen_tokens(length, self.model.max_length) :]
         return paddle.to_tensor(np.concatenate([np.full((rows, 1), BOS, np.int64), latest], 1))
 
     def select(self, rows: Tensor) -> None:
@@ -128,18 +132,14 @@ def continue_ids(
 ) -> Hypothesis:
     """The best output of at most `max_length` tokens that follow `prompt`, by a decoder-only model. `on_token` is
     called with each as it comes, as long as there is only one output."""
-    constraints, training = search.constraints(), model.training
-    model.eval()
-    with paddle.no_grad():
+    constraints = search.constraints()
+    with model.evaluated():
         decoding: Decoding = Continuation(model, list(prompt), max_length, number)
         if constraints.min_length > 0 or constraints.no_repeat_ngram > 0:
             decoding = Constrained(decoding, constraints, [[]])
         stream = StreamingDecoding(decoding, on_token)
         stream.wanted = 1
-        best = search.run(stream)[0][0]
-    if training:
-        model.train()
-    return best
+        return search.run(stream)[0][0]
 
 
 class _TextStream:

@@ -16,17 +16,14 @@ def cache_bytes(model: Transformer) -> int | None:
     decoder."""
     if model.decoder is None or model.target_embedding is None:
         return None
-    training, positions = model.training, paddle.arange(2).unsqueeze(0)
+    positions = paddle.arange(2).unsqueeze(0)
     mask = Mask(positions, positions, paddle.ones([1, 2], "bool"), True, model.decoder.encodings[0])
     x = paddle.zeros([1, 2, model.target_embedding.weight.shape[1]])
-    model.eval()
-    with paddle.no_grad():
+    with model.evaluated():
         contexts = model.decoder.contexts(model.decoder.encodings, positions, mask.k_valid, mask)
         sizes = [
             _growth(layer.self_attention, x, context.info) for layer, context in zip(model.decoder.layers, contexts)
         ]
-    if training:
-        model.train()
     return sum(sizes)
 
 

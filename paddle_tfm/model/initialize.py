@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from inspect import getattr_static
 
 import numpy as np
-import paddle
 from paddle import nn
 
 from paddle_tfm import randomness
@@ -73,12 +72,9 @@ def calibrate(model: Transformer, batch) -> None:
     }
     if not stacks:
         return
-    training, tap = model.training, Tap(recording=True)
-    model.eval()
-    with paddle.no_grad():
+    tap = Tap(recording=True)
+    with model.evaluated():
         model(batch, tap)
-    if training:
-        model.train()
     for name, stack in stacks.items():
         valid = batch.source_valid if name == "encoder" else batch.target_valid  # [B, T]
         activations = [(path, value) for path, value in tap.recorded if path.startswith(f"{name}.")]

@@ -60,6 +60,19 @@ class Transformer(Layer):
         finally:
             self.max_length = before
 
+    @contextmanager
+    def evaluated(self) -> Iterator[None]:
+        """Within this block the model is in evaluation mode, and no gradient is kept."""
+        training = self.training
+        if training:  # the change walks through all layers
+            self.eval()
+        try:
+            with paddle.no_grad():
+                yield
+        finally:
+            if training:
+                self.train()
+
     def built_buffers(self) -> dict[str, Tensor]:
         """Path → buffer, of those that the model was built with: running statistics and tables. Paddle files any tensor
         that is assigned to an attribute under the buffers; what a layer so keeps of a pass, its weights for a plot, is

@@ -103,7 +103,7 @@ class Recipe:
         it, and what is tuned."""
         tune = self.tune()
         return {
-            name: [*(leaf for each in overrides.items() for leaf in leaves(*each)), *(tune.space if tune else ())]
+            name: [*leaves(overrides), *(tune.space if tune else ())]
             for name, (overrides, _) in self.variants().items()
         }
 
@@ -158,9 +158,7 @@ class Recipe:
         settings_of_all, of_the_recipe = validate(self.data, self.origins)
         sound_seeds = not any(problem.path.startswith("seeds") for problem in of_the_recipe)
         seeds = all_seeds(self.seed_plan() or self.data["seeds"]) if sound_seeds else [1]
-        variants = self.variants()
-        _require_few(self.source, len(variants), len(seeds), len(lines))
-        for name, (overrides, override_origins) in variants.items():
+        for name, (overrides, override_origins) in self.variants().items():
             data, origins = deepcopy(common), dict(lines)
             for path, value in overrides.items():
                 override(data, path, value, origins, override_origins)
@@ -193,17 +191,6 @@ def label(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "+".join(label(item) for item in value)
     return str(value).replace("/", "_")
-
-
-def _require_few(name: str, variants: int, seeds: int, values: int) -> None:
-    """Raises UserError where variants, at all sizes, would be too many runs, or so many copies of a recipe's values
-    that no memory holds them."""
-    if (number := variants * seeds) > limits.RUNS:
-        product = f"{variants:,} variants × {seeds:,} seeds = {number:,} runs"
-        raise UserError(f"{name}: would be {product}, but at most {limits.RUNS:,} are trained")
-    if variants * values > limits.VALUES_OF_ALL:
-        product = f"{variants:,} variants of {values:,} values each"
-        raise UserError(f"{name}: would be {product}, but at most {limits.VALUES_OF_ALL:,} are read")
 
 
 # --------------------------------------------------------------------------------------- what does not fit together
@@ -265,7 +252,7 @@ def _override_problems(recipe: Recipe, who: str, path: str, overrides: Mapping) 
         if key.split(".")[0] in OF_THE_RECIPE:
             sentence = f"belongs to the recipe; a {who.split()[0]} cannot set it"
             yield locate(Problem(f"{path}.{key}", sentence), recipe.origins)
-        for leaf in leaves(key, overrides[key]):
+        for leaf in leaves({key: overrides[key]}):
             for overridden in (overridden for overridden in recipe.overridden if is_replaced(overridden, leaf)):
                 sentence = f"{who} sets {leaf} itself, so this would change nothing there"
                 another = f"several values, {key}=…,…, take the place of the grid's"

@@ -11,20 +11,7 @@ from paddle_tfm.errors import UserError
 BYTES = 1_000_000  # of a recipe's file
 DEPTH = 50  # mappings and lists within each other
 VALUES = 100_000  # of a recipe, each alias counted as what it stands for
-PATH = 1_000  # characters of a dotted path
-VALUES_OF_ALL = 10_000_000  # of all variants together
 VARIANTS = 10_000  # of a grid, or of lists of values on the command line
-RUNS = 100_000  # of all variants at all sizes, under all seeds
-
-
-def require_path(name: str, line: int, path: str, depth: int = 0) -> None:
-    """Raises UserError for a value that lies too deep, by aliases or by the dots of its path, or whose path is too
-    long."""
-    where = f"{name} line {line}" if line else name
-    if max(depth, path.count(".")) > DEPTH:
-        raise UserError(f"{where}: nested more than {DEPTH} deep")
-    if len(path) > PATH:
-        raise UserError(f"{where}: a path of {len(path):,} characters; at most {PATH:,} are read")
 
 
 def require_variants(who: str, axes: Iterable[Collection]) -> None:

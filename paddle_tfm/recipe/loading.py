@@ -69,13 +69,14 @@ def _setting(text: str) -> tuple[str, list[object]]:
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not all(key.split(".")):
         raise UserError(f"override '{text}' must look like a.b=value, for instance train.steps=500")
-    limits.require_path(f"override '{text[:60]}…'", 0, key)
+    if key.count(".") > limits.DEPTH:
+        raise UserError(f"override '{text[:60]}…': nested more than {limits.DEPTH} deep")
     return key, _values(key, value)
 
 
 def _set(recipe: Recipe, key: str, value: object) -> None:
     override(recipe.data, key, value, recipe.origins, {key: (yaml_lines.COMMAND_LINE, 0)})
-    recipe.overridden += leaves(key, value)
+    recipe.overridden += leaves({key: value})
 
 
 # -------------------------------------------------------------------------------------- several values of a setting
@@ -151,7 +152,7 @@ def _multiply(recipe: Recipe, variants: Mapping, axes: Mapping[str, Sequence[obj
     for name, said in variants.items():
         overrides = dict(said) if isinstance(said, Mapping) else {}
         for path in axes:
-            if any(is_replaced(leaf, path) for key, value in overrides.items() for leaf in leaves(key, value)):
+            if any(is_replaced(leaf, path) for leaf in leaves(overrides)):
                 raise UserError(
                     f"variant '{name}' sets {path} itself, so {path}= with several values would undo it; leave it out, "
                     "or write a recipe with other variants"

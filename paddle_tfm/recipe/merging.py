@@ -83,9 +83,9 @@ def _branches(path: str) -> tuple[str, ...]:
     return ()
 
 
-def leaves(path: str, value: object) -> Iterator[str]:
-    """The paths that an override sets, down to its components and values."""
-    yield from (leaf for leaf, _ in leaf_values(path, value))
+def leaves(overrides: Mapping) -> list[str]:
+    """The paths that overrides, path → value, set: down to components and values."""
+    return [leaf for override in overrides.items() for leaf, _ in leaf_values(*override)]
 
 
 def leaf_values(path: str, value: object) -> Iterator[tuple[str, object]]:

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from paddle_tfm.errors import Problem, nearest, unknown
 from paddle_tfm.other_names import name_here
-from paddle_tfm.recipe import limits
 from paddle_tfm.recipe.sections import Section
 from paddle_tfm.recipe.sections.seeds import LIST, PLAN
 from paddle_tfm.recipe.settings import ModelSettings, Settings, TrainSettings
@@ -58,18 +57,9 @@ def _named_settings(problem: Problem) -> Iterator[str]:
 def validate(data: dict, origins: Origins) -> tuple[Settings | None, list[Problem]]:
     """The settings, or all that their structure has wrong (components are the plan's to check)."""
     try:
-        settings = Settings.model_validate(data)
+        return Settings.model_validate(data), []
     except ValidationError as error:
         return None, [locate(_problem(item), origins) for item in _one_a_path(error.errors())]
-    deep = [key for key, value in data.items() if _levels(value) >= limits.DEPTH]  # by dots, overrides or sites
-    problems = [locate(Problem(key, f"nested more than {limits.DEPTH} deep"), origins) for key in deep]
-    return None if problems else settings, problems
-
-
-def _levels(value: object) -> int:
-    """How many values stand within each other: 1 for a number, 2 for a list of numbers."""
-    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
-    return 1 + max(map(_levels, inside), default=0)
 
 
 def sound_sections(data: Mapping, settings: Settings | None) -> dict[str, Any]:
@@ -151,9 +141,8 @@ def _section(location: Sequence[str | int]) -> Any:
     for part in location:
         if get_origin(section) is dict:  # part is a name that the user chose
             section = get_args(section)[1]
-        else:
-            annotation = section.model_fields[part].annotation
-            section = _section_in(annotation) or annotation
+        elif field := getattr(section, "model_fields", {}).get(part):
+            section = _section_in(field.annotation) or field.annotation
     return section
 
 
@@ -171,9 +160,5 @@ _FORMS = {f"model.{kind}": "{encoder: …, decoder: …}" for kind in PER_SITE} 
 
 def _may_be_empty(location: Sequence[str | int]) -> bool:
     """Whether a setting may be null."""
-    section: Any = Settings
-    for part in location[:-1]:
-        field = getattr(section, "model_fields", {}).get(part)
-        section = None if field is None else field.annotation
-    field = getattr(section, "model_fields", {}).get(location[-1])
+    field = getattr(_section(location[:-1]), "model_fields", {}).get(location[-1])
     return field is not None and type(None) in get_args(field.annotation)

@@ -15,8 +15,6 @@ from paddle_tfm.recipe import limits
 Origins = dict[str, tuple[str, int]]  # dotted path → (file, line); "" → the recipe itself, beside its bases
 COMMAND_LINE = "command line"  # the file of what an override set, whose line is 0
 
-TEXT = "tag:yaml.org,2002:str"
-
 
 class Loader(yaml.SafeLoader):
     """SafeLoader with YAML 1.2's numbers and booleans: 1e-5 is a number; `no`, `on`, 12:30 and 2024-01-01 are words.
@@ -27,6 +25,10 @@ class Loader(yaml.SafeLoader):
         return {key.value: self.construct_object(item, deep) for key, item in node.value}
 
 
+PLAIN = ("None", "null", "bool", "int", "float", "str", "seq", "map")
+Loader.yaml_constructors = {
+    tag: make for tag, make in yaml.SafeLoader.yaml_constructors.items() if str(tag).rpartition(":")[2] in PLAIN
+}
 _REPLACED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float", "timestamp")}
 Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in rules if tag not in _REPLACED]
@@ -68,65 +70,54 @@ def load(text: str, name: str) -> tuple[dict, Origins]:
 def _read(text: str, name: str) -> tuple[object, Origins]:
     try:
         loader = Loader(text)
-        lines = _Lines(name, loader)
+        lines = _Lines(name)
         node = loader.get_single_node()
         if node is None:
             return None, lines.origins
-        lines.walk(node, "", ())
+        lines.walk(node, "", 0)
         return loader.construct_document(node), lines.origins
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(f"{name} line {line}: not valid YAML: {error.problem}") from error
     except RecursionError as error:
         raise UserError(f"{name} line {loader.line + 1}: nested more than {limits.DEPTH} deep") from error
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last of `"\UFFFFFFFF"`
+    except (yaml.YAMLError, ValueError, LookupError, OverflowError) as error:  # `!!bool x`, `"\UFFFFFFFF"`
         raise UserError(f"{name}: not valid YAML: {error}") from error
 
 
 class _Lines:
-    """Where each path was set, before anything is made of the nodes; what no recipe may hold is refused. An alias is
-    walked through wherever it stands."""
+    """Where each path was set, before anything is made of the nodes; what is too large or too deep is refused. An alias
+    is walked through wherever it stands."""
 
-    def __init__(self, name: str, loader: Loader):
-        self.name, self.loader, self.values = name, loader, 0
+    def __init__(self, name: str):
+        self.name, self.values = name, 0
         self.origins: Origins = {}
 
-    def walk(self, node: yaml.Node, path: str, above: tuple[yaml.Node, ...]) -> None:
+    def walk(self, node: yaml.Node, path: str, depth: int) -> None:
         line = node.start_mark.line + 1
-        if any(node is outer for outer in above):
-            raise UserError(f"{self.name} line {line}: '{path}' is an alias of what it stands in")
         self.values += 1  # two paths may be written alike, {a.b: …, a: {b: …}}
         if self.values > limits.VALUES:
             sentence = f"has more than {limits.VALUES:,} values, an alias counted as what it stands for"
             raise UserError(f"{self.name}: not a recipe: {sentence}")
-        limits.require_path(self.name, line, path, len(above))
-        self._require_plain(node, line)
+        if max(depth, path.count(".")) > limits.DEPTH:  # dots divide a path as mappings do
+            raise UserError(f"{self.name} line {line}: nested more than {limits.DEPTH} deep")
         self.origins[path] = (self.name, line)
         if isinstance(node, yaml.SequenceNode):
             for i, item in enumerate(node.value):
-                self.walk(item, f"{path}[{i}]", (*above, node))
+                self.walk(item, f"{path}[{i}]", depth + 1)
         if isinstance(node, yaml.MappingNode):
-            self._walk_mapping(node, path, above)
+            self._walk_mapping(node, path, depth)
 
-    def _require_plain(self, node: yaml.Node, line: int) -> None:
-        """Refuse a tag that makes of a value what it is not by itself (`!!str 3` may stand)."""
-        value = node.value if isinstance(node, yaml.ScalarNode) else None
-        plain = self.loader.resolve(type(node), value, (True, False))
-        if node.tag != plain and (node.tag != TEXT or value is None):
-            sentence = f"the tag {node.tag} is not understood here; leave it out"
-            raise UserError(f"{self.name} line {line}: not valid YAML: {sentence}")
-
-    def _walk_mapping(self, node: yaml.MappingNode, path: str, above: tuple[yaml.Node, ...]) -> None:
+    def _walk_mapping(self, node: yaml.MappingNode, path: str, depth: int) -> None:
         keys = set()
         for key, item in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
                 raise UserError(f"{self.name} line {line}: not valid YAML: a key must be a word")
-            self._require_plain(key, line)
             if key.value in keys:
                 raise UserError(f"{self.name} line {line}: '{join(path, key.value)}' is set twice; keep one")
             keys.add(key.value)
-            self.walk(item, join(path, key.value), (*above, node))
+            self.walk(item, join(path, key.value), depth + 1)
             self.origins[join(path, key.value)] = (self.name, line)
 
 

@@ -206,9 +206,6 @@ def decode_all(
             columns of padding added to every source. These two change no output of a correct model.
     """
     hypotheses: list[list[Hypothesis]] = [[] for _ in examples]
-    training = model.training
-    if training:  # it walks through all layers
-        model.eval()
     batches = worker_batches(examples, max_tokens, max_rows)
 
     def decode(batch: Batch) -> list[list[Hypothesis]]:
@@ -217,12 +214,10 @@ def decode_all(
         numbers = None if sentences is None else [sentences[i] for i in batch.index]
         return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers, wanted)
 
-    with paddle_compat.direct_attributes(*_prepared(model)):
+    with model.evaluated(), paddle_compat.direct_attributes(*_prepared(model)):
         for batch_number, outputs in processes.imap_unordered(decode, batches):
             for i, of_example in zip(batches[batch_number].index, outputs):
                 hypotheses[i] = of_example
             if progress is not None:
                 progress(len(outputs))
-    if training:
-        model.train()
     return hypotheses

@@ -194,14 +194,15 @@ def test_what_is_missing_is_fetched_and_the_rest_is_not(data, home):
     assert paths["b.tsv"].read_bytes() == b"three\tdrei\n"
     (served / "b.tsv").unlink()
     assert datasets.ensure(numbers(*Numbers.remote_files, file)) == paths
-    assert sorted(path.name for path in paths["b.tsv"].parent.iterdir()) == [".checked.json", ".lock", "a.tsv", "b.tsv"]
+    assert sorted(path.name for path in paths["b.tsv"].parent.iterdir()) == [".checked.json", "a.tsv", "b.tsv"]
 
 
 def test_without_network_the_files_are_listed_with_their_places(data):
     put(data)
     files = [RemoteFile(name, (f"http://127.0.0.1:9/{name}", f"http://127.0.0.1:8/{name}")) for name in ("b", "c")]
     assert complaint(numbers(*Numbers.remote_files, *files)) == (
-        "numbers cannot be fetched: 127.0.0.1:9: Connection refused; 127.0.0.1:8: Connection refused. "
+        "numbers cannot be fetched: 127.0.0.1:9 cannot be reached: Connection refused; 127.0.0.1:8 cannot be reached: "
+        "Connection refused. "
         f"Put into {data / 'numbers'} by hand:"
         "\n  b  from http://127.0.0.1:9/b or http://127.0.0.1:8/b"
         "\n  c  from http://127.0.0.1:9/c or http://127.0.0.1:8/c"

@@ -70,7 +70,7 @@ def command(what, name, settings, with_wrong, follow, fetch, form, plugins) -> N
     Datasets: corpora that a recipe names, as in `task: {name: parallel, dataset: multi30k}`, what each is, how large,
     and whether its files are here: in the folder of the environment variable PADDLE_TFM_DATA, by default in your cache
     folder. Of one DATASET: its home, licence and files, how many pairs it has, and the first ones.
-    `paddle-tfm run` fetches what a recipe needs by itself; an interrupted fetch resumes.
+    `paddle-tfm run` fetches what a recipe needs by itself.
 
     \b
     Examples:

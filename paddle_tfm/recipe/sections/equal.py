@@ -82,8 +82,7 @@ def problems(
         yield Problem("equal", "is for variants beside a baseline, but there is one variant; add `variants`")
     baseline = str(data.get("baseline") or next(iter(variants)))
     for name, (overrides, _) in variants.items():
-        own = [leaf for each in overrides.items() for leaf in leaves(*each)]
-        if name != baseline and any(is_replaced(setting, leaf) for leaf in own):
+        if name != baseline and any(is_replaced(setting, leaf) for leaf in leaves(overrides)):
             yield Problem("equal", f"variant '{name}' sets {setting} itself, which equal {budget} solves for")
     for name, settings in runs.items():
         if value_at(settings, setting) is None:

@@ -50,9 +50,8 @@ def problems(recipe: Recipe) -> Iterator[Problem]:
     parts = {f"variant '{name}'": overrides for name, (overrides, _) in recipe.written_variants().items()}
     parts |= {f"size '{name}'": settings for name, settings in sizes_of(recipe.data).items()}
     for who, overrides in parts.items():
-        set_there, set_here = ([leaf for each in part.items() for leaf in leaves(*each)] for part in (overrides, fast))
-        for path in set_here:
-            if any(is_replaced(path, leaf) for leaf in set_there):
+        for path in leaves(fast):
+            if any(is_replaced(path, leaf) for leaf in leaves(overrides)):
                 sentence = f"{who} sets {path} itself, so this would change nothing there"
                 yield locate(Problem(f"fast.{path}", sentence), recipe.origins)
     quick = hastened(recipe)

@@ -95,9 +95,9 @@ def problems(variants: Overrides, data: Mapping[str, Any]) -> Iterator[Problem]:
         sentence = "are added until variants are told apart at one size; a `ladder` needs a list, `[1, 2, 3]`"
         yield Problem("seeds", sentence)
     for name, (overrides, _) in variants.items():
-        own = [leaf for each in overrides.items() for leaf in leaves(*each)]
+        own = leaves(overrides)
         for size, settings in sizes.items():
-            for path in (leaf for each in settings.items() for leaf in leaves(*each)):
+            for path in leaves(settings):
                 if any(is_replaced(path, leaf) for leaf in own):
                     sentence = f"variant '{name}' sets {path} itself, so it would be the same at every size"
                     yield Problem(f"ladder.sizes.{size}.{path}", sentence)
