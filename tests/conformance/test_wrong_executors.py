@@ -124,15 +124,15 @@ def outcome(cls, check):
 @pytest.mark.parametrize(
     "cls, check, sentence",
     [
-        (Twice, "each_once", "pre/seed-1, post/seed-1, pre/seed-2, post/seed-2 has two outcomes"),
-        (StartsTwice, "each_once", "pre/seed-1, post/seed-1, pre/seed-2, post/seed-2 was started twice"),
-        (DropsTheLast, "each_once", "post/seed-2 was not trained"),
+        (Twice, "each_once", "default/seed-1, default/seed-2, default/seed-3 has two outcomes"),
+        (StartsTwice, "each_once", "default/seed-1, default/seed-2, default/seed-3 was started twice"),
+        (DropsTheLast, "each_once", "default/seed-3 was not trained"),
         (OtherTraining, "same_numbers", "is not what the same run trained here has"),
-        (Swallows, "failure", "post/seed-1 was killed, and has an outcome without a failure"),
-        (GivesUp, "failure", "post/seed-1 was killed, and pre/seed-2, post/seed-2 was not trained"),
-        (RunsOnAfterAStop, "stops", "post/seed-1, pre/seed-2, post/seed-2 was started after the user's stop"),
+        (Swallows, "failure", "default/seed-2 was killed, and has an outcome without a failure"),
+        (GivesUp, "failure", "default/seed-2 was killed, and default/seed-3 was not trained"),
+        (RunsOnAfterAStop, "stops", "default/seed-2, default/seed-3 was started after the user's stop"),
         (Kills, "stops", ", and its checkpoint is of step 0"),
-        (DoesNotWait, "stops", "pre/seed-1 is still being trained where it has returned"),
+        (DoesNotWait, "stops", "default/seed-1 is still being trained where it has returned"),
     ],
 )
 def test_one_mistake_is_seen_by_the_check_that_is_for_it(cls, check, sentence):
