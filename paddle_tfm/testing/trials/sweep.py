@@ -70,10 +70,11 @@ class Session:
 
 
 class TrialSweep:
-    """A sweep in a folder of its own, for one executor, in one or more sessions."""
+    """A sweep for one executor, in one or more sessions, in a folder of its own that lasts as long as this object."""
 
-    def __init__(self, folder: Path):
-        self.folder, self.stop_time = folder, 0.0
+    def __init__(self):
+        self.temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.folder, self.stop_time = Path(self.temporary.name), 0.0
 
     def session(
         self,
@@ -148,18 +149,10 @@ class TrialSweep:
             yield (float(seconds) - self.stop_time if self.stop_time else 0.0), name
 
 
-@contextmanager
-def trial_sweep() -> Iterator[TrialSweep]:
-    """One in a folder that is removed afterwards."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        yield TrialSweep(Path(folder))
-
-
 @lru_cache(maxsize=1)
 def reference() -> Mapping[str, Mapping[str, str]]:
     """Name → the numbers of a run trained in this process, one after another."""
-    with trial_sweep() as sweep:
-        return sweep.session(None, workers=1).numbers
+    return TrialSweep().session(None, workers=1).numbers
 
 
 def _numbers(cell: Cell) -> dict[str, str]:
