@@ -38,10 +38,16 @@ def test_a_recipe_takes_a_new_file_as_its_last_line_says(kind):
     assert (done.status, "reverse.yaml is sound" in done.out) == (0, True), done.err
 
 
+def _marks(kind: str):
+    if kind not in OF_MODELS:
+        return ()
+    return [pytest.mark.conformance, *([] if kind in ("attention", "norm") else [pytest.mark.exhaustive])]
+
+
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(kind, marks=pytest.mark.conformance if kind in OF_MODELS else ())
+        pytest.param(kind, marks=_marks(kind))
         for kind in (*OF_MODELS, *SETTINGS)
         if kind != "executor"  # that one takes minutes: tests/conformance/test_wrong_executors.py
     ],

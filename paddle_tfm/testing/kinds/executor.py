@@ -4,13 +4,13 @@ user."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result
-from paddle_tfm.testing.trials.sweep import Session, reference, trial_sweep
+from paddle_tfm.testing.trials.sweep import Session, TrialSweep, reference
 
 LATE_SECONDS = 2.0  # after the user's stop: what was being started then has started
 
@@ -21,25 +21,31 @@ class Trials:
     def __init__(self, subject: ComponentUnderTest):
         self.subject = subject
 
+        self.sweep_of_a_death, self.sweep_of_a_stop = TrialSweep(), TrialSweep()
+
     @cached_property
     def whole(self) -> Session:
         """A sweep that nothing disturbs."""
-        with trial_sweep() as sweep:
-            return sweep.session(self.subject.build())
+        return TrialSweep().session(self.subject.build())
 
     @cached_property
-    def killed(self) -> tuple[str, Session, Session]:
-        """The name of the second run, a session in which it is killed at its seventh step, and `--resume`."""
-        with trial_sweep() as sweep:
-            name = list(reference())[1]
-            return name, sweep.session(self.subject.build(), killed=name), sweep.session(self.subject.build())
+    def killed(self) -> tuple[str, Session]:
+        """The name of the second run, and a session in which it is killed at its seventh step."""
+        name = list(reference())[1]
+        return name, self.sweep_of_a_death.session(self.subject.build(), killed=name)
 
     @cached_property
-    def stopped(self) -> tuple[Session, Session]:
-        """A session of slow runs that the user stops once one has begun, and `--resume`."""
-        with trial_sweep() as sweep:
-            stopped = sweep.session(self.subject.build(), stop=True, slow=True)
-            return stopped, sweep.session(self.subject.build())
+    def stopped(self) -> Session:
+        """A session of slow runs that the user stops once one has begun."""
+        return self.sweep_of_a_stop.session(self.subject.build(), stop=True, slow=True)
+
+    def resumed(self) -> Iterator[tuple[str, Session, Session]]:
+        """What ended each of the two, that session, and `--resume`."""
+        for what, before, sweep in (
+            ("a death", self.killed[1], self.sweep_of_a_death),
+            ("a stop", self.stopped, self.sweep_of_a_stop),
+        ):
+            yield what, before, sweep.session(self.subject.build())
 
 
 @lru_cache(maxsize=1)
@@ -110,7 +116,7 @@ def _same_numbers(session: Session) -> Result:
     "after a failure",
 )
 def failure(subject: ComponentUnderTest) -> Result:
-    dead, session, _ = trials(subject).killed
+    dead, session = trials(subject).killed
     said = dict(session.outcomes)
     if dead in session.finished:
         return Failed(f"{dead} was killed, and is finished all the same: it was started again without `--resume`")
@@ -134,7 +140,7 @@ def failure(subject: ComponentUnderTest) -> Result:
     "wait until they have ended",
 )
 def stops(subject: ComponentUnderTest) -> Result:
-    session, _ = trials(subject).stopped
+    session = trials(subject).stopped
     if late := [name for seconds, name in session.starts if seconds > LATE_SECONDS]:
         return Failed(f"{_listed(late)} was started after the user's stop")
     if session.running:
@@ -154,8 +160,7 @@ def stops(subject: ComponentUnderTest) -> Result:
     hint="processes that still train when `run` returns; files in a run's folder that are not the run's",
 )
 def resumes(subject: ComponentUnderTest) -> Result:
-    (_, killed, after_death), (stopped, after_stop) = trials(subject).killed, trials(subject).stopped
-    for before, session, what in ((killed, after_death, "a death"), (stopped, after_stop, "a stop")):
+    for what, before, session in trials(subject).resumed():
         if session.error:
             return Failed(f"resumed after {what}, it ends the sweep: {session.error}")
         if again := [name for _, name in session.starts if name in before.finished]:

@@ -10,9 +10,9 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from paddle_tfm import runtime
@@ -86,8 +86,8 @@ class Listener:
     @cached_property
     def without(self) -> Training:
         """The same training without it."""
-        with tempfile.TemporaryDirectory() as folder:
-            return self._train(Path(folder), left_out=self.name)
+        others = tuple(file for name, file in self.files.items() if name != self.name)
+        return _without(others, "" if self.name in self.files else self.name)
 
     @cached_property
     def resumed(self) -> Training:
@@ -101,30 +101,38 @@ class Listener:
         """Seconds after which a training with it is ended: a listener may wait for ever."""
         return min(LIMIT, GRACE + TIMES_WITHOUT * self.without.seconds)
 
-    def _train(self, folder: Path, *options: str, left_out: str = "") -> Training:
-        files = [f"--plugin={file}" for name, file in self.files.items() if name != left_out]
-        limit = LIMIT if left_out else self.limit
-        command = [*runtime.python(), "-c", PROGRAM, left_out, f"{limit}", *RECIPE, *files, *options]
-        begin = time.monotonic()
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:  # a pipe, its children may keep
-            process = subprocess.Popen(
-                command, cwd=folder, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
-            )
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(limit + GRACE)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            status = process.wait()
-            said.seek(0)
-            text = said.read()
-        log = folder / RUN / "metrics.jsonl"
-        metrics = log.read_text("utf-8") if log.is_file() else ""
-        return Training(status, text, metrics, _amounts(folder), time.monotonic() - begin)
+    def _train(self, folder: Path, *options: str) -> Training:
+        return _train(folder, self.files.values(), self.limit, *options)
 
     @property
     def written(self) -> list[str]:
         """Names of the files that it writes, below the current folder."""
         return sorted(self.whole.files.keys() - self.without.files.keys())
+
+
+@lru_cache(maxsize=1)
+def _without(files: tuple[Path, ...], left_out: str) -> Training:
+    """A training with the plugins in these files, and without the installed one that is left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _train(Path(folder), files, LIMIT, left_out=left_out)
+
+
+def _train(folder: Path, files: Iterable[Path], limit: float, *options: str, left_out: str = "") -> Training:
+    plugins = [f"--plugin={file}" for file in files]
+    command = [*runtime.python(), "-c", PROGRAM, left_out, f"{limit}", *RECIPE, *plugins, *options]
+    begin = time.monotonic()
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:  # a pipe, its children may keep
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(limit + GRACE)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        status = process.wait()
+        said.seek(0)
+        text = said.read()
+    log = folder / RUN / "metrics.jsonl"
+    metrics = log.read_text("utf-8") if log.is_file() else ""
+    return Training(status, text, metrics, _amounts(folder), time.monotonic() - begin)
 
 
 def _amounts(folder: Path) -> dict[str, Amount]:

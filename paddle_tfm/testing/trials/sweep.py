@@ -1,4 +1,4 @@
-"""Small real sweeps that an executor is tried on: two variants under two seeds, eight steps each."""
+"""Small real sweeps that an executor is tried on: three seeds, eight steps each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from paddle_tfm.testing.trials.interrupted import TINY
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.trainer import Interrupted
 
-OVERRIDES = ("seeds=[1, 2]", "variants={pre: {}, post: {model.placement: post}}", *TINY)
+OVERRIDES = ("seeds=[1, 2, 3]", *TINY)
 NUM_WORKERS = 2
 LIMIT_SECONDS = 300  # of a sweep: its executor waits for what never comes
 # The command of a cell as another process runs it: its start is written down, and it ends if nobody waits for it.
@@ -70,10 +70,11 @@ class Session:
 
 
 class TrialSweep:
-    """A sweep in a folder of its own, for one executor, in one or more sessions."""
+    """A sweep for one executor, in one or more sessions, in a folder of its own that lasts as long as this object."""
 
-    def __init__(self, folder: Path):
-        self.folder, self.stop_time = folder, 0.0
+    def __init__(self):
+        self.temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.folder, self.stop_time = Path(self.temporary.name), 0.0
 
     def session(
         self,
@@ -148,18 +149,10 @@ class TrialSweep:
             yield (float(seconds) - self.stop_time if self.stop_time else 0.0), name
 
 
-@contextmanager
-def trial_sweep() -> Iterator[TrialSweep]:
-    """One in a folder that is removed afterwards."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        yield TrialSweep(Path(folder))
-
-
 @lru_cache(maxsize=1)
 def reference() -> Mapping[str, Mapping[str, str]]:
     """Name → the numbers of a run trained in this process, one after another."""
-    with trial_sweep() as sweep:
-        return sweep.session(None, workers=1).numbers
+    return TrialSweep().session(None, workers=1).numbers
 
 
 def _numbers(cell: Cell) -> dict[str, str]:
