@@ -40,7 +40,7 @@ def notes(comparison: Comparison) -> list[str]:
 def method(comparison: Comparison) -> str:
     """How a verdict comes about, in a few sentences."""
     text = (
-        f"The difference is to the baseline, paired by seed, with its {CONFIDENCE:.0%} interval (Student's t"
+        f"The difference to {comparison.baseline} is paired by seed, with its {CONFIDENCE:.0%} interval (Student's t"
         f"{adjustment(comparison)}); it is called better or worse only where the interval excludes 0."
     )
     if comparison.question.smallest_effect is not None:

@@ -439,7 +439,7 @@ def test_compare_puts_runs_side_by_side(trained, tmp_path):
     (other / "manifest.json").unlink()
     done = call("compare", "a", "b", "--metric", "token_accuracy", "--out", "both", "--baseline", "reverse/default")
     assert done.status == 0, done.err
-    assert "difference to reverse/default, paired by seed" in done.out
+    assert "difference to reverse/default is paired by seed" in done.out
     assert "[red]other[/]/default" in done.out
     assert (tmp_path / "both" / "comparison.html").is_file()
     done = call("compare", "a", "--metric", "blue")
