@@ -1,5 +1,4 @@
-"""docs/clinic.md, in both languages: its checks exist, its commands are understood, its rows are the recipe's
-variants."""
+"""docs/clinic.md: its checks exist, its commands are understood, its rows are the recipe's variants."""
 
 import re
 import shlex
@@ -16,36 +15,20 @@ from paddle_tfm.recipe.reading import shipped
 from paddle_tfm.testing import checks
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["docs/clinic.md", "docs/clinic.zh-CN.md"]
+TEXT = (ROOT / "docs/clinic.md").read_text("utf-8")
 RECIPE = "findings/why-mine-fails"
 KINDS = ("attention", "norm", "position", "placement", "head", "initializer", "encoder-decoder")
 
 
-def text(page):
-    return (ROOT / page).read_text("utf-8")
+def section(number):
+    return re.split(r"^## (?=\d )", TEXT, flags=re.MULTILINE)[number]
 
 
-def section(page, number):
-    return re.split(r"^## (?=\d )", text(page), flags=re.MULTILINE)[number]
-
-
-def code(page):
-    """What is wrong and what is right, of each mistake."""
-    return re.findall(r"^```python\n(.*?)^```", section(page, 4), re.DOTALL | re.MULTILINE)
-
-
-def example(page):
-    """(the layer of section 2, what the kit prints of it)."""
-    return re.findall(
-        r"^```(?:python)?\n((?:# my_transformer|\$ paddle-tfm).*?)^```", section(page, 2), re.DOTALL | re.MULTILINE
-    )
-
-
-def tables(page):
+def tables():
     """The rows of the two tables of symptoms: curves and outputs, errors."""
     return [
         re.findall(r"^\| .*?\|$", table, re.MULTILINE)[1:]
-        for table in re.findall(r"(?:^\|.*\n)+", section(page, 1), re.MULTILINE)
+        for table in re.findall(r"(?:^\|.*\n)+", section(1), re.MULTILINE)
     ]
 
 
@@ -54,44 +37,34 @@ def named(row):
     return re.findall(r"`(\w+)`", row.rsplit("|", 2)[1])
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_reader_meets_the_symptoms_first(page):
-    """A symptom, its cause and its check, before any code and within the first twenty lines."""
-    lines = text(page).splitlines()
-    first = next(i for i, line in enumerate(lines) if line.startswith("| ") and "`causal`" in line)
-    assert first < 20 and not any(line.startswith("```") for line in lines[:first])
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_check_it_names_is_one(page):
+def test_every_check_it_names_is_one():
     known = {check.name for kind in KINDS for check in checks(kind)} | {"norm_discrepancy_mean"}
-    assert [len(rows) for rows in tables(page)] == [14, 6]
-    for rows in tables(page):
+    assert [len(rows) for rows in tables()] == [14, 6]
+    for rows in tables():
         assert all(named(row) for row in rows)
         assert {name for row in rows for name in named(row)} <= known
-    assert set(re.findall(r"^\*\*[^*]+\*\* ?[（(].*?`(\w+)`", section(page, 4), re.MULTILINE)) <= known
+    assert set(re.findall(r"^\*\*[^*]+\*\* ?[（(].*?`(\w+)`", section(4), re.MULTILINE)) <= known
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_its_table_has_the_variants_of_the_recipe(page):
-    rows = re.findall(r"^\| `([\w-]+)` \|", section(page, 3), re.MULTILINE)
+def test_its_table_has_the_variants_of_the_recipe():
+    rows = re.findall(r"^\| `([\w-]+)` \|", section(3), re.MULTILINE)
     assert sorted(rows) == sorted({run.variant for run in load_recipe(RECIPE).runs()})
-    assert f"{load_recipe(RECIPE).runs()[0].settings.train.steps}" in section(page, 3)
+    assert f"{load_recipe(RECIPE).runs()[0].settings.train.steps}" in section(3)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_its_code_is_python_and_its_commands_are_understood(page):
-    assert len(code(page)) == 14
-    for block in code(page):
-        compile("def f(self):\n" + textwrap.indent(block, "    "), page, "exec")
-    commands = [shlex.split(line)[1:] for line in re.findall(r"^(paddle-tfm .*)$", text(page), re.MULTILINE)]
+def test_its_code_is_python_and_its_commands_are_understood():
+    code = re.findall(r"^```python\n(.*?)^```", section(4), re.DOTALL | re.MULTILINE)
+    assert len(code) == 14
+    for block in code:
+        compile("def f(self):\n" + textwrap.indent(block, "    "), "clinic.md", "exec")
+    commands = [shlex.split(line)[1:] for line in re.findall(r"^(paddle-tfm .*)$", TEXT, re.MULTILINE)]
     assert len(commands) == 3
     for verb, *words in commands:
         command = group.get_command(None, verb)
         if isinstance(command, click.Group):
             command = command.get_command(None, words.pop(0))
         command.make_context(verb, words)
-    assert set(re.findall(r"`paddle-tfm run ([\w/-]+)`", text(page))) <= set(shipped())
+    assert set(re.findall(r"`paddle-tfm run ([\w/-]+)`", TEXT)) <= set(shipped())
 
 
 LAYER = """
@@ -159,7 +132,7 @@ def test_each_error_is_found_by_its_check_and_the_right_layer_passes(tmp_path, m
     """An attention with the mistake of each row of the table of errors, a class called as its check."""
     monkeypatch.chdir(tmp_path)
     Path("layer.py").write_text(LAYER, "utf-8")
-    errors = {name for row in tables(PAGES[0])[1] for name in named(row)}
+    errors = {name for row in tables()[1] for name in named(row)}
     assert errors == set(re.findall(r"class (\w+)\(Right", LAYER))
     for layer, only in [("Right", errors), *((name, {name}) for name in sorted(errors))]:
         with pytest.raises(SystemExit):

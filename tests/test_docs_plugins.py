@@ -1,5 +1,5 @@
-"""docs/plugins.md is followed to the letter: its files are written, its commands are run, its tables are those of the
-kit. What computes for minutes (the kit over each class) is marked `pages`."""
+"""docs/plugins.md is followed to the letter: its files are written, its commands are run; docs/checks.md has every check.
+What computes for minutes (the kit over each class) is marked `pages`. Translations say the same (test_translations.py)."""
 
 import os
 import re
@@ -19,13 +19,9 @@ from paddle_tfm.hookspecs import KINDS, LISTENER
 from paddle_tfm.testing import EXPECTED_FAILURE, FAIL, INFO, PASS, SKIP, checks
 
 ROOT = Path(__file__).parent.parent
-PAGE, TRANSLATION = "docs/plugins.md", "docs/plugins.zh-CN.md"
-PAGES = [PAGE, TRANSLATION]
-READMES = ["README.md", "README.zh-CN.md"]
-CLINICS = ["docs/clinic.md", "docs/clinic.zh-CN.md"]
+PAGE, README, CLINIC, CHECKS = "docs/plugins.md", "README.md", "docs/clinic.md", "docs/checks.md"
 LAYERS = ("attention", "norm", "position", "placement", "feed_forward", "head")
 WHOLE = "encoder-decoder"
-ORDINARY = "attention", "norm", "position", WHOLE
 NAMED = {
     "deviation_norm.py": "norm=deviation",
     "binary_position.py": "position=binary",
@@ -76,71 +72,27 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-# -------------------------------------------------------------------------------------------------------- two languages
-
-
-def test_both_languages_have_the_same_headings_and_blocks():
-    def bare(page):
-        return [(language, re.sub(r" *#.*", "", text)) for language, text in _blocks(page)]
-
-    def headings(page):
-        return re.findall(
-            r"^(#+ \d?)", re.sub(r"^```.*?^```", "", _text(page), flags=re.DOTALL | re.MULTILINE), re.MULTILINE
-        )
-
-    assert bare(PAGE) == bare(TRANSLATION)
-    assert headings(PAGE) == headings(TRANSLATION) and len(headings(PAGE)) == 8
-    assert [sorted(words) for words in _commands(PAGE)] == [sorted(words) for words in _commands(TRANSLATION)]
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_links_within_the_page_lead_somewhere(page):
-    def anchor(heading):
-        return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
-
-    anchors = {anchor(heading) for heading in re.findall(r"^#+ (.+)$", _text(page), re.MULTILINE)}
-    links = re.findall(r"\]\(#([^)]+)\)", _text(page))
-    assert len(links) == 6 and set(links) <= anchors
-
-
 # --------------------------------------------------------------------------------------------------------------- tables
 
 
-def _tables(page):
-    """(checks of every layer, kind → its own, checks of a whole model): pairs of name and invariant."""
-    shared, own, whole = re.findall(r"(?:^\|[^\n]*\|\n)+", _text(page).split("\n## 6 ")[1], re.MULTILINE)
-    pair = re.compile(r"^\| `(\w+)` \| (.+) \|$", re.MULTILINE)
-    of_kinds: dict[str, list[tuple[str, str]]] = {}
-    for kind, name, invariant in re.findall(r"^\| ([\w-]+) \| `(\w+)` \| (.+) \|$", own, re.MULTILINE):
-        of_kinds.setdefault(kind, []).append((name, invariant))
-    return pair.findall(shared), of_kinds, pair.findall(whole)
+def test_the_table_of_checks_is_complete():
+    listed: dict[str, dict[str, str]] = {}
+    for kinds, name, invariant in re.findall(r"^\| ([\w, -]+) \| `(\w+)` \| (.+?) \|", _text(CHECKS), re.MULTILINE):
+        for words in kinds.split(", "):
+            for kind in {"layers": LAYERS, "whole models": [WHOLE]}.get(words, [words]):
+                listed.setdefault(kind, {})[name] = invariant
+    assert listed == {kind: {each.name: each.invariant for each in checks(kind)} for kind in (*KINDS, LISTENER, WHOLE)}
 
 
-@pytest.mark.parametrize("kind", [*KINDS, LISTENER, WHOLE])
-@pytest.mark.parametrize("page", PAGES)
-def test_the_table_of_checks_is_complete(page, kind):
-    shared, own, whole = _tables(page)
-    assert set(own) == {*KINDS, LISTENER}
-    listed = whole if kind == WHOLE else [*(shared if kind in LAYERS else []), *own[kind]]
-    known = {each.name: each.invariant for each in checks(kind)}
-    assert sorted(name for name, _ in listed) == sorted(known)
-    if page == PAGE:
-        assert dict(listed) == known
-    else:
-        assert all(re.search("[\u4e00-\u9fff]", text) for _, text in listed)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_the_table_of_givens_is_that_of_the_protocols(page):
-    rows = re.findall(r"^\| (\w+) \| (`.*`) \| `(register_\w+)` \|$", _text(page), re.MULTILINE)
+def test_the_table_of_givens_is_that_of_the_protocols():
+    rows = re.findall(r"^\| (\w+) \| (`.*`) \| `(register_\w+)` \|$", _text(PAGE), re.MULTILINE)
     assert {kind: (set(re.findall(r"`(\w+)`", givens)), hook) for kind, givens, hook in rows} == {
         kind: (set(protocols.base_class(kind).givens), KINDS[kind]) for kind in LAYERS
     }
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_table_of_kinds_that_stand_in_no_model_is_complete(page):
-    rows = re.findall(r"^\| (\w+) \| `(register_\w+)` \| (.+) \| `(.+)` \|$", _text(page), re.MULTILINE)
+def test_the_table_of_kinds_that_stand_in_no_model_is_complete():
+    rows = re.findall(r"^\| (\w+) \| `(register_\w+)` \| (.+) \| `(.+)` \|$", _text(PAGE), re.MULTILINE)
     assert {kind: hook for kind, hook, _, _ in rows} == {kind: KINDS[kind] for kind in SETTINGS}
     assert set(KINDS) == {*LAYERS, "initializer", *SETTINGS, "section"}
     for kind, _, methods, place in rows:
@@ -148,18 +100,17 @@ def test_the_table_of_kinds_that_stand_in_no_model_is_complete(page):
         assert place.startswith(SETTINGS[kind][0])
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_table_of_statuses_is_complete(page):
-    section = _text(page).split("\n## 2 ")[0]
+def test_the_table_of_statuses_is_complete():
+    section = _text(PAGE).split("\n## 2 ")[0]
     statuses = {PASS, FAIL, EXPECTED_FAILURE, SKIP, INFO}
     assert statuses <= set(re.findall(r"^\| `([a-z ]+)` \|", section, re.MULTILINE))
 
 
-@pytest.mark.parametrize("page", [*PAGES, *READMES, *CLINICS])
+@pytest.mark.parametrize("page", [PAGE, README, CLINIC])
 def test_what_is_shown_of_checks_are_sentences_of_the_kit(page):
-    known = {each.name: each for kind in (*LAYERS, WHOLE) for each in checks(kind) if kind != WHOLE}
+    known = {each.name: each for kind in LAYERS for each in checks(kind)}
     sentences = {
-        kind: {getattr(each, kind) for each in known.values()} for kind in ("invariant", "consequence", "hint")
+        part: {getattr(each, part) for each in known.values()} for part in ("invariant", "consequence", "hint")
     }
     shown = "\n".join(text for language, text in _blocks(page) if language == "")
     lines = re.findall(r"^  (pass|fail|skip|expected failure|information) +(\w+) +(.+)$", shown, re.MULTILINE)
@@ -167,19 +118,18 @@ def test_what_is_shown_of_checks_are_sentences_of_the_kit(page):
     for status, name, text in lines:
         assert name in known
         assert status != PASS or text == known[name].invariant or name == "invariances"
-    for part in ("invariant", "consequence", "hint"):
-        for sentence in re.findall(rf"^ +{part} +(.+)$", shown, re.MULTILINE):
-            assert sentence in sentences[part]
+    for part, said in sentences.items():
+        assert set(re.findall(rf"^ +{part} +(.+)$", shown, re.MULTILINE)) <= said
 
 
 # ------------------------------------------------------------------------------------------------------------- commands
 
 
-@pytest.mark.parametrize("page", [*PAGES, *READMES])
+@pytest.mark.parametrize("page", [PAGE, README])
 def test_every_command_and_option_exists(page):
     """Each command is understood, with its options and their values, and then not run."""
-    commands = [words for words in _commands(page) if page in PAGES or words[0] == "plugin"]
-    assert len(commands) > (15 if page in PAGES else 0)
+    commands = [words for words in _commands(page) if page == PAGE or words[0] == "plugin"]
+    assert len(commands) > (15 if page == PAGE else 0)
     for verb, *words in commands:
         assert verb in VERBS, verb
         command = recipe_command(words[0]) if verb == "run" else group.get_command(None, verb)
@@ -189,22 +139,19 @@ def test_every_command_and_option_exists(page):
             command.make_context(verb, words[verb == "run" :])
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_option_named_in_a_sentence_is_one(page):
+def test_every_option_of_plugin_is_described_and_every_one_that_is_named_exists():
     plugin = group.get_command(None, "plugin")
     commands = [plugin.get_command(None, name) for name in plugin.commands]
     options = {option for command in commands for parameter in command.params for option in parameter.opts}
-    options = {option for option in options if option.startswith("--")}
-    text = re.sub(r"sbatch [^`\n]*|Slurm[^`\n]*`--wait`", "", _text(page))  # options of Slurm
-    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
-    others = (recipe_command("base"), group.get_command(None, "report"))
-    assert named <= options | {option for other in others for parameter in other.params for option in parameter.opts}
-    assert options - named <= {"--device"}  # all of `paddle-tfm plugin` is described
+    described = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", _text(PAGE)))
+    assert {option for option in options if option.startswith("--")} - described <= {"--device"}
+    named_elsewhere = [recipe_command("base"), *(group.get_command(None, verb) for verb in VERBS)]
+    known = {option for command in named_elsewhere for parameter in command.params for option in parameter.opts}
+    assert described <= known | options | {"--wait", "--wrap"}  # Slurm's
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_a_recipe_takes_the_class_under_its_name(name, tmp_path, monkeypatch, capsys):
-    """The translation has the same code (tests/test_translations.py)."""
     monkeypatch.chdir(tmp_path)
     Path(name).write_text(_files(PAGE)[name], "utf-8")
     status, out = _tell(capsys, "check", "reverse", f"model.{NAMED[name]}", "--plugin", name)
@@ -262,37 +209,27 @@ def _install(monkeypatch):
 # -------------------------------------------------------------------------------------------------------------- the kit
 
 
-def _example(clinic):
-    """The command whose output the page shows."""
-    (line,) = [
-        line
-        for language, text in _blocks(clinic)
-        for line in text.splitlines()
-        if line.startswith("$ paddle-tfm plugin")
-    ]
+@pytest.fixture
+def clinic(tmp_path, monkeypatch):
+    """The command of the clinic whose output it shows, where its file lies."""
+    monkeypatch.chdir(tmp_path)
+    Path("my_transformer.py").write_text(_files(CLINIC)["my_transformer.py"], "utf-8")
+    lines = [line for _, text in _blocks(CLINIC) for line in text.splitlines()]
+    (line,) = [line for line in lines if line.startswith("$ paddle-tfm plugin")]
     return shlex.split(line)[2:]
 
 
-@pytest.mark.parametrize("clinic", CLINICS)
-def test_the_layer_of_the_clinic_looks_ahead(clinic, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("my_transformer.py").write_text(_files(clinic)["my_transformer.py"], "utf-8")
-    words = _example(clinic)
-    status, out = _tell(capsys, *words, "--only", "causal")
+def test_the_layer_of_the_clinic_looks_ahead(clinic, capsys):
+    status, out = _tell(capsys, *clinic, "--only", "causal")
     assert status == 1
-    shown = [line for language, text in _blocks(clinic) if "--as attention" in text for line in text.splitlines()]
-    (fail,) = [line for line in shown if line.startswith("  fail")]
+    (fail,) = re.findall(r"^  fail .*$", "\n".join(text for _, text in _blocks(CLINIC)), re.MULTILINE)
     assert fail.removesuffix(" […]") in out
 
 
 @pytest.mark.pages
-@pytest.mark.parametrize("clinic", CLINICS)
-def test_as_many_checks_fail_as_the_clinic_says(clinic, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("my_transformer.py").write_text(_files(clinic)["my_transformer.py"], "utf-8")
-    words = _example(clinic)
-    out = _tell(capsys, *words)[1]
-    assert {out.splitlines()[0], out.splitlines()[-1]} <= {*_text(clinic).splitlines()}
+def test_as_many_checks_fail_as_the_clinic_says(clinic, capsys):
+    out = _tell(capsys, *clinic)[1]
+    assert {out.splitlines()[0], out.splitlines()[-1]} <= {*_text(CLINIC).splitlines()}
 
 
 def _checked():

@@ -19,7 +19,7 @@ from paddle_tfm.recipe.sites import tokenizer_specs
 from paddle_tfm.sweep.check import check
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGE, TRANSLATION = "translate-your-own.md", "translate-your-own.zh-CN.md"
+TEXT = (DOCS / "translate-your-own.md").read_text("utf-8")
 RUN = "runs/my/default/seed-1"
 # What is made smaller: texts of a file, settings of a recipe, options of a command.
 TEXTS = {"range(4000)": "range(130)", "pairs[:200]": "pairs[:12]", "pairs[200:]": "pairs[12:]"}
@@ -45,9 +45,7 @@ SETTINGS = {
 OPTIONS = {"paddle-tfm run my-compare.yaml": " --workers 1"}
 
 
-def blocks(page):
-    """(language, text) of all fenced blocks, in their order."""
-    return re.findall(r"^```(\w*)\n(.*?)^```", (DOCS / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)  # (language, text)
 
 
 def write(name, text):
@@ -82,7 +80,7 @@ def follow(line, capsys):
 def test_the_page_leads_from_two_files_to_a_translated_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     printed = {}
-    for language, text in blocks(PAGE):
+    for language, text in BLOCKS:
         name = re.match(r"# ([\w.-]+\.(?:py|yaml))\n", text)
         if name:
             write(name[1], text)
@@ -120,11 +118,8 @@ def test_the_page_leads_from_two_files_to_a_translated_line(tmp_path, monkeypatc
     assert re.fullmatch(r".+\n", of("translate there"))
 
 
-@pytest.mark.parametrize("page", [PAGE, TRANSLATION])
-def test_the_table_of_recipes_tells_their_sizes(page):
-    rows = re.findall(
-        r"^\| `([\w-]+)` \|[^|]*\| ([\d,]+)[^|]*\| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", _text(page), re.MULTILINE
-    )
+def test_the_table_of_recipes_tells_their_sizes():
+    rows = re.findall(r"^\| `([\w-]+)` \|[^|]*\| ([\d,]+)[^|]*\| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", TEXT, re.MULTILINE)
     assert len(rows) == 3
     for name, pieces, *sizes in rows:
         data = load_recipe(name).data
@@ -135,22 +130,14 @@ def test_the_table_of_recipes_tells_their_sizes(page):
         assert sizes == [f"{model['d_model']:,}", f"{model['d_ff']:,}", layers], name
 
 
-@pytest.mark.parametrize("page", [PAGE, TRANSLATION])
-def test_every_setting_and_option_that_is_named_is_one(page):
+def test_every_setting_and_option_that_is_named_is_one():
     sections = {name: field.annotation for name, field in Settings.model_fields.items()}
-    settings = set(re.findall(r"(?<![\w-])(model|train|evaluate|vocabulary)\.(?!en\b|de\b)([a-z_]+)", _text(page)))
+    settings = set(re.findall(r"(?<![\w-])(model|train|evaluate|vocabulary)\.(?!en\b|de\b)([a-z_]+)", TEXT))
     assert len(settings) > 15 and all(key in sections[section].model_fields for section, key in settings), settings
     commands = [recipe_command("base"), *(group.get_command(None, verb) for verb in VERBS)]
     options = {option for command in commands for parameter in command.params for option in parameter.opts}
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", _text(page))) <= options
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TEXT)) <= options
 
 
-@pytest.mark.parametrize(
-    ("page", "sentence"), [(PAGE, r"A beam of (\d+), the recipe's"), (TRANSLATION, r"配方里的束宽是 (\d+)")]
-)
-def test_the_beam_that_is_named_is_the_recipe_s(page, sentence):
-    assert int(re.search(sentence, _text(page))[1]) == load_recipe("multi30k").data["search"]["size"]
-
-
-def _text(page):
-    return (DOCS / page).read_text("utf-8")
+def test_the_beam_that_is_named_is_the_recipe_s():
+    assert int(re.search(r"A beam of (\d+), the recipe's", TEXT)[1]) == load_recipe("multi30k").data["search"]["size"]
