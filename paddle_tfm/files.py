@@ -4,7 +4,6 @@ sentence."""
 from __future__ import annotations
 
 import errno
-import glob
 import hashlib
 import json
 import math
@@ -12,7 +11,6 @@ import os
 import re
 import reprlib
 import shutil
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +22,6 @@ from paddle_tfm.errors import UserError
 PARTIAL = ".partial"  # ends the name of what is being written
 LARGEST_JSON = 1 << 26  # bytes: a vocabulary of two million pieces has half of them
 LARGEST = 1 << 31  # bytes of any other file that is read as a whole: the log of some million steps
-ABANDONED_SECONDS = 86_400  # after which nobody is writing any more what is to take the place of something
 
 
 def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
@@ -37,8 +34,6 @@ def write_whole(path: Path, content: str | bytes, shared: bool = False) -> None:
     partial = beside(path) if shared else path.with_name(path.name + PARTIAL)
     try:
         with naming(path):
-            if shared:
-                remove_abandoned(path)
             partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
             sync(partial)
             partial.replace(path)
@@ -54,15 +49,6 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.{uuid4().hex}{PARTIAL}")
 
 
-def remove_abandoned(path: Path) -> None:
-    """Remove what processes that were killed left `beside` a file or a folder."""
-    name = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{32}}{re.escape(PARTIAL)}")
-    for left in path.parent.glob(f"{glob.escape(path.name)}.*{PARTIAL}"):
-        with suppress(FileNotFoundError):  # another process removed or renamed it
-            if name.fullmatch(left.name) and time.time() - left.lstat().st_mtime > ABANDONED_SECONDS:
-                remove(left)
-
-
 def remove(path: Path, ignore_errors: bool = False) -> None:
     """Remove a file, or a folder with all that it holds; of a link the link. One that is gone may be."""
     if path.is_dir() and not path.is_symlink():
@@ -70,17 +56,6 @@ def remove(path: Path, ignore_errors: bool = False) -> None:
         return
     with suppress(*([OSError] if ignore_errors else [])):
         path.unlink(missing_ok=True)
-
-
-def write_named(path: Path, text: str) -> None:
-    """Write a file that the user named: what a link leads to, and into a device or a pipe, which stay what they are.
-    Files of a run are `write_whole`'s."""
-    path = path.resolve() if path.is_symlink() else path
-    if path.is_file() or not path.exists():
-        write_whole(path, text, shared=True)
-        return
-    with naming(path), path.open("w", encoding="utf-8") as file:
-        file.write(text)
 
 
 @contextmanager

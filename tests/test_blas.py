@@ -129,16 +129,6 @@ def test_the_deviation_tells_rounding_from_a_wrong_product(monkeypatch, fault):
     assert (blas.deviation() > blas.TOLERANCE) == (fault != "a last bit")
 
 
-@needs_avx2
-def test_every_path_of_this_processor_multiplies_rightly():
-    """Against NumPy's own BLAS in float64; `Processor.paths` names no path that ends the process."""
-    script = "import paddle_tfm; paddle_tfm.runtime.load_paddle(); print(paddle_tfm.runtime.blas.deviation())"
-    for path in blas.Processor.read().paths:
-        done = python(script, **{blas.VARIABLE: blas.PATHS[path]})
-        assert done.returncode == 0, (path, done.stderr)
-        assert 0 < float(done.stdout) < 1e-6, path
-
-
 def test_a_run_that_is_resumed_on_another_path_says_so_and_goes_on(tmp_path):
     from paddle_tfm.api import create_registry
     from paddle_tfm.recipe import loading

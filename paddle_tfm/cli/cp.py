@@ -26,7 +26,7 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
       paddle-tfm cp quickstart mine.yaml && paddle-tfm run mine.yaml
       paddle-tfm cp quickstart mine.yaml --summary "quickstart with RMSNorm"
     """
-    from paddle_tfm.files import write_named
+    from paddle_tfm.files import write_whole
     from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.recipe.reading import find
 
@@ -42,7 +42,7 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
     for key, value in (("name", name), ("summary", " ".join(summary.split()))):
         line = yaml_lines.dump({key: value}).rstrip("\n")
         text = _with_line(text, key, line)
-    write_named(target, text)
+    write_whole(target, text, shared=True)
     echo(f"{target} written. Edit it, then: paddle-tfm run {in_shell(target)}")
 
 

@@ -13,7 +13,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.export.proof import Proof, prove
 from paddle_tfm.export.spec import load_ctranslate2, save
 from paddle_tfm.export.variables import TARGET, Variables, variables
-from paddle_tfm.files import beside, json_text, read_json, remove, remove_abandoned, sha256
+from paddle_tfm.files import beside, json_text, read_json, remove, sha256
 from paddle_tfm.train import checkpoint as saved
 from paddle_tfm.train import manifest
 from paddle_tfm.train.identity import read_identity
@@ -163,7 +163,6 @@ def _write(run: Run, model: Variables, quantization: str, folder: Path) -> None:
 @contextmanager
 def _partial(folder: Path) -> Iterator[Path]:
     """A folder beside `folder`, which takes its place at the end, or is removed if something fails."""
-    remove_abandoned(folder)
     partial, old = beside(folder), beside(folder)
     partial.mkdir(parents=True)
     try:

@@ -143,7 +143,7 @@ def _locked(path: Path) -> TextIO:
             file.close()
             tries += 1
             if tries == TRIES:
-                raise UserError(_holder(path)) from None
+                raise UserError(_taken(path.parent)) from None
             time.sleep(PAUSE)
             continue
         except OSError:
@@ -155,10 +155,7 @@ def _locked(path: Path) -> TextIO:
         file.close()  # it was removed between our two calls
 
 
-def _holder(path: Path) -> str:
-    try:
-        claim = read_form(path, Claim)
-        who = f"process {claim['pid']} on {claim['host']}, since {claim['since']}"
-    except UserError:
-        who = "another process"
-    return f"{path.parent} is being trained by {who}; wait for its end, or stop it"
+def _taken(folder: Path) -> str:
+    who = owner(folder)
+    since = f", since {who.since}" if who and who.since else ""
+    return f"{folder} is being trained by {who or 'a process'}{since}; wait for its end, or stop it"

@@ -11,8 +11,7 @@ norm: Pascanu et al. 2013, arXiv:1211.5063.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.onednn import products
 from paddle_tfm.protocols import Tap
 from paddle_tfm.recipe.settings import TrainSettings
+from paddle_tfm.train.moving_average import MovingAverage
 
 HELD = 3  # numbers for each parameter, beside itself: its gradient and two moments
 EPS = 1e-6  # added to the norm in the denominator of clipping
@@ -101,39 +101,6 @@ class Gradients:
                 loss = self.model.loss(batch.tensors(), smoothing, tap, r_drop, tokens, num_batches)
             loss.backward()
         return float(loss), {name: float(aux_loss) for name, aux_loss in tap.aux_losses.items()}
-
-
-class MovingAverage:
-    """An exponential moving average of all weights (after Polyak & Juditsky 1992).
-
-    shadow ← d · shadow + (1 − d) · weight, with d = min(decay, (1 + step) / (10 + step)), so that the initial values
-    soon lose their weight. Buffers are not averaged: `Norm.population` says where running statistics come from.
-    """
-
-    def __init__(self, model: Transformer, decay: float):
-        self.model, self.decay = model, decay
-        self.shadow = {path: parameter.clone().detach() for path, parameter in model.named_parameters()}
-
-    def update(self, step: int) -> None:
-        """Update the average after optimizer step `step`."""
-        decay = min(self.decay, (1 + step) / (10 + step))
-        with paddle.no_grad():
-            for path, parameter in self.model.named_parameters():
-                self.shadow[path].scale_(decay).add_(parameter * (1.0 - decay))
-
-    @contextmanager
-    def applied(self) -> Iterator[None]:
-        """Within this block the model holds the averages."""
-        trained = {path: parameter.clone().detach() for path, parameter in self.model.named_parameters()}
-        self._set(self.shadow)
-        try:
-            yield
-        finally:
-            self._set(trained)
-
-    def _set(self, weights: Mapping[str, Tensor]) -> None:
-        for path, parameter in self.model.named_parameters():
-            parameter.set_value(weights[path])
 
 
 class Step(Gradients):
