@@ -132,8 +132,8 @@ def test_controls_of_a_name_are_seen_in_reports_and_figures(sweep, call, tmp_pat
     change(sweep / "layer/seed-1/results.json", variant=f"{hostile}/layer")
     assert call("report", sweep, "--out", page)[0] == 0
     assert call("report", sweep / "rms/seed-1", "--quick", "--out", page)[0] == 0
-    texts = {file.name: file for file in page.rglob("*") if file.suffix in (".html", ".md", ".tex", ".svg")}
-    assert {file.suffix for file in texts.values()} == {".html", ".md", ".tex", ".svg"}
+    texts = {file.name: file for file in page.rglob("*") if file.suffix in (".html", ".tex", ".svg")}
+    assert {file.suffix for file in texts.values()} == {".html", ".tex", ".svg"}
     for name, file in texts.items():
         text = file.read_text("utf-8")
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text), name
