@@ -213,12 +213,6 @@ def test_an_example_passes_the_conformance_kit(kind, plugin):
     assert [str(outcome) for outcome in report.failures] == []
 
 
-def test_every_example_is_registered_by_its_kind(plugin):
-    registry = create_registry([plugin])
-    for kind in KINDS:
-        assert registry.entry(kind, "example").load().__name__ == example_class(kind).__name__
-
-
 def test_a_page_that_needs_no_paddle_imports_none():
     imports = "\n".join(f"from paddle_tfm.protocols import {BASES[kind]}" for kind in WITHOUT_PADDLE)
     script = f"import sys\n{imports}\nprint('paddle' in sys.modules)"

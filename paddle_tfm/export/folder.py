@@ -73,8 +73,6 @@ def _paths(folder: Path) -> list[str]:
 def _require_ours(folder: Path, run: Run) -> None:
     """Raises UserError where a folder that is to be replaced is no export, or holds a file that no export wrote. What
     an export within the run itself holds is the engine's."""
-    if Path.cwd().is_relative_to(folder.resolve()):
-        raise UserError(f"{folder}: the current folder, or one above it, is not replaced; name a new folder")
     if not (folder / PAGE).is_file():
         if not folder.is_dir() or any(folder.iterdir()):
             raise UserError(f"{folder}: there are other files in it; name a new folder")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,14 +110,6 @@ def test_a_file_that_somebody_put_into_an_export_is_not_removed(run, tmp_path):
     with pytest.raises(UserError, match=r"source/notes\.txt is no file of the export there"):
         export(run, tmp_path / "model")
     assert (tmp_path / "model/source/notes.txt").read_text() == "mine"
-
-
-@pytest.mark.parametrize("folder", [".", ".."])
-def test_the_current_folder_is_not_replaced(folder, run, tmp_path, monkeypatch):
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    with pytest.raises(UserError, match="the current folder, or one above it, is not replaced"):
-        export(run, Path(folder))
 
 
 def test_an_export_of_other_weights_is_not_current(run):
