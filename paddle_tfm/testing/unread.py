@@ -37,21 +37,18 @@ def unread(cls: type) -> frozenset[str]:
         constructor = next((node for node in functions if node.name == "__init__"), None)
         if constructor is None:
             continue
-        uses = {name: _uses(constructor, name) for name in _names(constructor) if name not in seen}
+        arguments = constructor.args
+        names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)][1:]
+        uses = {name: _uses(constructor, name) for name in names if name not in seen}
         idle |= {name for name, kept in uses.items() if kept is not None and not kept & words and not _known(kept)}
         seen |= uses.keys()
-        if constructor.args.kwarg is None:
+        if arguments.kwarg is None:
             break
     return frozenset(idle)
 
 
 def _top(cls: type) -> str:
     return cls.__module__.partition(".")[0]
-
-
-def _names(function: ast.FunctionDef) -> list[str]:
-    arguments = function.args
-    return [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)][1:]
 
 
 def _read(module: ast.AST) -> Iterator[str]:

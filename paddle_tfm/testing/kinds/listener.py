@@ -81,7 +81,7 @@ class Listener:
     def whole(self) -> Training:
         """With it, and never interrupted."""
         with tempfile.TemporaryDirectory() as folder:
-            return self._train(Path(folder))
+            return _train(Path(folder), self.files.values(), self.limit)
 
     @cached_property
     def without(self) -> Training:
@@ -93,16 +93,14 @@ class Listener:
     def resumed(self) -> Training:
         """With it, killed in the middle between two checkpoints, and resumed."""
         with tempfile.TemporaryDirectory() as folder:
-            self._train(Path(folder), f"--plugin={interrupted.__file__}")
-            return self._train(Path(folder), "--resume")
+            training = Path(folder), self.files.values(), self.limit
+            _train(*training, f"--plugin={interrupted.__file__}")
+            return _train(*training, "--resume")
 
     @cached_property
     def limit(self) -> float:
         """Seconds after which a training with it is ended: a listener may wait for ever."""
         return min(LIMIT, GRACE + TIMES_WITHOUT * self.without.seconds)
-
-    def _train(self, folder: Path, *options: str) -> Training:
-        return _train(folder, self.files.values(), self.limit, *options)
 
     @property
     def written(self) -> list[str]:

@@ -57,14 +57,14 @@ def trials(registry: Registry) -> Iterator[list[Trial]]:
             _variant(root / "ladder", HOSTILE, (0.5, 0.6, 0.7), size=size)
         _variant(root / "one", HOSTILE, (0.5,))
         _variant(root / "dead", "base", (math.nan, math.nan))
-        _variant(root / "old", "base", (0.5, 0.6), old=True)
-        _variant(root / "old", HOSTILE, (0.5, 0.6), old=True)
+        _variant(root / "bare", "base", (0.5, 0.6), bare=True)
+        _variant(root / "bare", HOSTILE, (0.5, 0.6), bare=True)
         kinds = {
             "many": "three variants of three seeds that were tuned, one run diverged",
             "ladder": "two variants at three sizes",
             "one": "one run",
             "dead": "runs that all diverged",
-            "old": "runs whose folders hold results and nothing else",
+            "bare": "runs whose folders hold results and nothing else",
         }
         (root / "many" / RECORD).write_text(json.dumps(_tuning()), "utf-8")
         plans = {"many": SeedPlan(at_most=3, looks=[3])}
@@ -88,17 +88,17 @@ def _facts(folder: Path, registry: Registry, plan: SeedPlan | None) -> Facts:
     return Facts(compare(results, HOSTILE, folder, METRIC, baseline, Question(plan)), registry)
 
 
-def _variant(root: Path, name: str, values: Sequence[float], old: bool = False, size: str | None = None) -> None:
-    """Finished runs of a variant, a seed each; NaN: it diverged. old: without all that a report can do without. size:
+def _variant(root: Path, name: str, values: Sequence[float], bare: bool = False, size: str | None = None) -> None:
+    """Finished runs of a variant, a seed each; NaN: it diverged. bare: without all that a report can do without. size:
     of a ladder."""
     name = at(name, size)
     for seed, value in enumerate(values, 1):
         folder = root / str(sum(map(ord, name))) / f"seed-{seed}"
         folder.mkdir(parents=True)
-        more: dict[str, Any] = {} if old or math.isnan(value) else {"tests": _further(value)}
+        more: dict[str, Any] = {} if bare or math.isnan(value) else {"tests": _further(value)}
         more |= {} if size is None else {"size": size, "matrix_parameters": SIZES[size]}
         (folder / "results.json").write_text(json.dumps({**_results(name, seed, value), **more}), "utf-8")
-        if not old:
+        if not bare:
             _beside(folder, value)
 
 

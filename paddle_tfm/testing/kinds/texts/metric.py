@@ -30,22 +30,18 @@ CLOSE = 1e-9
 ONLY_LIKELIHOOD = "it looks at the likelihood of references, and at no output"
 
 
-def predictions(outputs: Iterable[str]) -> list[Prediction]:
+def predictions(outputs: Iterable[str], references: Iterable[str] = REFERENCES) -> list[Prediction]:
     """An output for each reference; a piece is a word."""
     return [
         Prediction(f"source {i}", reference, output, tuple(reference.split()), tuple(output.split()))
-        for i, (reference, output) in enumerate(zip(REFERENCES, outputs))
+        for i, (reference, output) in enumerate(zip(references, outputs))
     ]
 
 
 def many(count: int = MANY) -> list[Prediction]:
     """Predictions of several lengths, the first half without mistakes."""
     texts = [" ".join([PAIRS[i % 5][i > count // 2]] * (1 + i % 3)) for i in range(count)]
-    references = [" ".join([PAIRS[i % 5][0]] * (1 + i % 3)) for i in range(count)]
-    return [
-        Prediction(f"source {i}", reference, text, tuple(reference.split()), tuple(text.split()))
-        for i, (reference, text) in enumerate(zip(references, texts))
-    ]
+    return predictions(texts, [" ".join([PAIRS[i % 5][0]] * (1 + i % 3)) for i in range(count)])
 
 
 def _value(metric: Metric, outputs: Iterable[str]) -> float:
@@ -109,15 +105,11 @@ def length_is_no_merit(subject: ComponentUnderTest) -> Result:
             long = _value(metric, outputs)
             if _better(metric, long, value) or (kind == "references" and not _better(metric, value, long)):
                 return Failed(f"the {kind} get {value:.4g}, and {how} {long:.4g}")
-    exact, half = _value(metric, REFERENCES), _value(metric, [_first_half(text) for text in REFERENCES])
+    halves = [" ".join(text.split()[: len(text.split()) // 2]) for text in REFERENCES]
+    exact, half = _value(metric, REFERENCES), _value(metric, halves)
     if not _better(metric, exact, half):
         return Failed(f"the references get {exact:.4g}, and their first halves {half:.4g}")
     return Passed()
-
-
-def _first_half(text: str) -> str:
-    words = text.split()
-    return " ".join(words[: len(words) // 2])
 
 
 @check(
