@@ -86,14 +86,10 @@ def _text(one: Path, other: Path) -> str | None:
 
 def _results(one: Path, other: Path) -> str | None:
     try:
-        before, after = _scores(one), _scores(other)
+        before, after = (read_json(folder / "results.json") for folder in (one, other))
     except UserError as error:
         return str(error)
-    for name in before.keys() | after.keys():
+    for name in sorted({*before, *after} - {*TIMES}):
         if before.get(name) != after.get(name):
             return f"results.json: {name} is {before.get(name)} and {after.get(name)}"
     return None
-
-
-def _scores(folder: Path) -> dict[str, Any]:
-    return {name: value for name, value in read_json(folder / "results.json").items() if name not in TIMES}

@@ -86,7 +86,6 @@ def test_a_hook_that_returns_no_names_is_told_what_it_must_return():
         ("norm:rms", "mine", "--reference mine: it must be FILE.py or FILE.py:NAME"),
         ("norm:rms", "nowhere.py:forward", "nowhere.py: no such file"),
         ("norm:rms", "empty.py", "empty.py holds no function forward"),
-        ("listener:listener", "empty.py", "listener 'listener' is none of them"),
         ("norm", "empty.py", "; name one, as in norm:batch"),
         ("cosine", "empty.py", "--reference is of one component, but cosine is 2; name one, as in attention:cosine"),
     ],

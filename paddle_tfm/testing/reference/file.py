@@ -50,7 +50,8 @@ def functions_in(reference: str, component: str, known: Sequence[str]) -> dict[s
     file, _, attribute = (reference, "", "") if reference.endswith(".py") else reference.partition(".py:")
     if not reference.endswith(".py"):
         if not attribute:
-            raise UserError(f"--reference {reference}: it must be FILE.py or FILE.py:NAME{_nearest_file(reference)}")
+            beside = [str(each) for each in Path(reference).parent.glob("*.py")]
+            raise UserError(f"--reference {reference}: it must be FILE.py or FILE.py:NAME{nearest(reference, beside)}")
         file += ".py"
     module = load(Path(file))
     if not attribute:
@@ -67,12 +68,6 @@ def functions_in(reference: str, component: str, known: Sequence[str]) -> dict[s
     if isinstance(value, type) and not _is_module(value):
         raise UserError(f"{reference} is a class; it must be a function in NumPy, or a torch.nn.Module")
     return {attribute if attribute in known else "forward": Bind(value, reference)}
-
-
-def _nearest_file(name: str) -> str:
-    """`; did you mean …` with a Python file beside it."""
-    folder = Path(name).parent
-    return nearest(name, [str(folder / each.name) for each in folder.glob("*.py")]) if folder.is_dir() else ""
 
 
 def _is_module(cls: type) -> bool:
