@@ -213,6 +213,6 @@ def said(variants: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     def whose(names: Sequence[str]) -> str:
         return "" if len(variants) == 1 else f", {'each variant' if len(names) == len(variants) else listed(names)}"
 
-    found = [f"{texts}{whose(names)}: {sentence}" for texts, here in lines.items() for sentence, names in here.items()]
-    first = next((i for i, sentence in enumerate(found) if sentence.endswith(CAUSES)), 0)  # whose causes are told
-    return [sentence if i == first else sentence.removesuffix(f": {CAUSES}") for i, sentence in enumerate(found)]
+    notes = [f"{texts}{whose(names)}: {sentence}" for texts, here in lines.items() for sentence, names in here.items()]
+    first = next((i for i, sentence in enumerate(notes) if sentence.endswith(CAUSES)), 0)  # whose causes are told
+    return [sentence if i == first else sentence.removesuffix(f": {CAUSES}") for i, sentence in enumerate(notes)]
