@@ -91,3 +91,7 @@ def test_the_word_tokenizer_loses_nothing_and_cuts_names_alike_on_both_sides(spl
 def test_a_longer_split_begins_with_the_shorter(splits, split):
     long = Names(**{name: size + 50 for name, size in SMALL.items()})
     assert list(long.examples(split))[: SMALL[split]] == splits[split]
+
+
+def test_the_seed_decides(splits):
+    assert list(Names(**SMALL, data_seed=2).examples("test")) != splits["test"]
