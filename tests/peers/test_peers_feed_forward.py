@@ -50,18 +50,6 @@ def test_gated_layers_are_those_of_x_transformers(build, precision, agree, rng, 
     agree(run(ours, precision, x), theirs(precision.theirs(x)))
 
 
-@pytest.mark.parametrize("name, activation", [("swiglu", "silu"), ("geglu", "gelu"), ("reglu", "relu")])
-def test_gated_layers_without_bias_are_llamas(build, precision, agree, rng, name, activation):
-    llama = pytest.importorskip("transformers.models.llama.modeling_llama")
-    ours, w = build("feed_forward", {"name": name, "bias": False}, **GIVEN)
-    config = llama.LlamaConfig(
-        hidden_size=D_MODEL, intermediate_size=D_FF, hidden_act=activation, num_attention_heads=4
-    )
-    theirs = copy(llama.LlamaMLP(config), transposed(w, {"gate_proj": "gate", "up_proj": "up", "down_proj": "output"}))
-    x = rng.normal(size=(*VALID.shape, D_MODEL))
-    agree(run(ours, precision, x), theirs(precision.theirs(x)))
-
-
 # ------------------------------------------------------------------------------------------------- mixture of experts
 
 

@@ -37,18 +37,6 @@ def interleaved(channels):
 
 
 @single
-def test_sinusoidal_is_marians(build, precision, agree, rng):
-    """Marian has all sines before all cosines: a permutation of channels, which the weights around it can undo."""
-    marian = pytest.importorskip("transformers.models.marian.modeling_marian")
-    ours, _ = build("position", "sinusoidal", **POSITION, site=ENCODER)
-    theirs = marian.MarianSinusoidalPositionalEmbedding(MAX_LENGTH, D_MODEL)
-    table = theirs.create_weight()
-    x = rng.normal(size=(3, MAX_LENGTH, D_MODEL))
-    expected = interleaved(table.numpy()) + x.astype(precision.dtype)
-    agree(ours.embed(precision.ours(x), positions(MAX_LENGTH)), expected)
-
-
-@single
 def test_scaled_sinusoidal_is_that_of_x_transformers(build, precision, agree, rng):
     """The same permutation of channels. Its scale starts at 1 / sqrt(C), ours at 1. Its angles are float32."""
     modules = pytest.importorskip("x_transformers.x_transformers")
@@ -84,17 +72,6 @@ def test_rotary_is_llamas(build, precision, agree, rng, base):
     rotated = llama.apply_rotary_pos_emb(*(precision.theirs(halves(tensor, 1)) for tensor in (q, k)), *angles)
     agree(halves(ours.query(precision.ours(q), positions(MAX_LENGTH)).numpy(), 1), rotated[0])
     agree(halves(ours.key(precision.ours(k), positions(MAX_LENGTH)).numpy(), 1), rotated[1])
-
-
-@single
-def test_rotary_is_that_of_x_transformers_channel_by_channel(build, precision, agree, rng):
-    modules = pytest.importorskip("x_transformers.x_transformers")
-    ours, _ = build("position", "rotary", **POSITION, site=DECODER)
-    q = rng.normal(size=(3, HEADS, MAX_LENGTH, HEAD_DIM))
-    angles, _ = modules.RotaryEmbedding(HEAD_DIM).forward_from_seq_len(MAX_LENGTH)
-    agree(
-        ours.query(precision.ours(q), positions(MAX_LENGTH)), modules.apply_rotary_pos_emb(precision.theirs(q), angles)
-    )
 
 
 @single

@@ -202,41 +202,6 @@ def test_the_two_softmaxes_of_a_difference_are_rotated_alike(build, precision, r
     )
 
 
-def test_scores_of_unit_vectors_start_at_the_papers_scale(registry):
-    """2010.04245: g₀ = log₂(L² − L); L = 2 gives 1, and L = 32 log₂ 992."""
-    for length, expected in [(2, 1.0), (32, 9.954196), (512, 17.997182)]:
-        attention = registry.build("attention", {"name": "cosine", "length": length}, **GIVEN, site=ENCODER)
-        assert attention.gain.item() == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize("layer, expected", [(0, 0.2), (1, 0.8 - 0.6 * 0.7408182), (30, 0.79993)])
-def test_lambda_starts_where_the_paper_lets_it(registry, layer, expected):
-    """2410.05258, section 2.1: 0.2 in the first layer, near 0.8 in a deep one."""
-    spec = {"name": "differential", "num_heads": EVEN}
-    attention = registry.build("attention", spec, **GIVEN, site=LayerSite("decoder", "self", layer, 2, 31))
-    for name, vector in attention.named_parameters():
-        if name.startswith("lambda_"):
-            vector.set_value(vector * 0.0)
-    assert attention.subtracted().item() == pytest.approx(expected, abs=1e-5)
-
-
-def test_soft_lookup_of_ours_worked_by_hand(build, precision):
-    """Identity projections, d_k = 4: the key (2 log .6) against the query (1) has score log .6."""
-    attention, _ = build("attention", "single_head", d_model=4, dropout=0.0, site=ENCODER)
-    for parameter in attention.parameters():
-        parameter.set_value(precision.tensor(np.eye(4)))
-    attention.value.weight.set_value(
-        precision.tensor(np.roll(np.eye(4), -1, axis=1))
-    )  # channel 0 takes channel 1's value
-    source = np.zeros((1, 3, 4))
-    source[0, :, 0] = 2 * np.log([0.6, 0.4, 1e-40])
-    source[0, :, 1] = 10, 5, 2
-    x = np.zeros((1, 3, 4))
-    x[0, :, 0] = 1
-    valid = np.ones((1, 3), dtype=bool)
-    precision.same(attend(attention, precision, ENCODER, x, valid, source, valid)[0, :, 0], np.full(3, 8.0))
-
-
 def test_the_linear_sum_is_the_papers_recurrence(rng):
     q, k, v = rng.normal(size=(3, 7, 4))
     valid = np.array([True, True, False, True, True, True, False])

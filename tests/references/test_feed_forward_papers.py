@@ -65,13 +65,6 @@ def test_balance_loss_is_the_papers_over_real_tokens(build, precision, x, k):
     precision.same(loss, paper.balance_loss(logits, k, 0.05))
 
 
-def test_balanced_routing_costs_alpha(rng):
-    """2101.03961, section 2.2: under uniform routing Σ f_i P_i = 1/N, so that the loss is α."""
-    logits = np.concatenate([np.eye(EXPERTS)] * 3)
-    assert paper.balance_loss(logits, 1, 0.01) == pytest.approx(0.01)
-    assert paper.balance_loss(np.tile([3.0, 0, 0, 0], (8, 1)), 1, 0.01) > 0.03
-
-
 @pytest.mark.parametrize("k, shared", [(2, 1), (3, 2), (4, 0)])
 def test_deepseek_moe_is_the_papers(build, precision, x, k, shared):
     """Over three training passes: 2408.15664, algorithm 1, b_i ← b_i + u · sign(mean(c) − c_i), with a large u."""

@@ -155,16 +155,6 @@ def test_hyper_connections_start_as_pre_norm(registry, precision, rng, dynamic):
 # ------------------------------------------------------------------------------------------------------------ Admin
 
 
-def test_admin_starts_as_post_norm(registry):
-    """2004.08249, section 4: ω is 1 while profiling."""
-    placement = registry.build(
-        "placement", "admin", d_model=D_MODEL, dropout=0.0, sites=DECODER_SITES, norm=norm_factory(registry)
-    )
-    for name, value in parameters(placement).items():
-        if name.startswith("omegas"):
-            assert (value == 1).all()
-
-
 def test_admin_calibration_is_the_papers(registry):
     cls = registry.entry("placement", "admin").load()
     placements = [
@@ -194,18 +184,6 @@ def test_deepnorm_constants_are_the_papers(registry, encoder_layers, decoder_lay
 
 
 # ------------------------------------------------------------------------------------------- ReZero and LayerScale
-
-
-@pytest.mark.parametrize("name, initial", [("rezero", 0.0), ("layer_scale", 0.1)])
-def test_what_opens_a_branch_starts_where_the_papers_does(registry, name, initial):
-    """2003.04887: α = 0. 2103.17239: ε = 0.1 up to 18 layers."""
-    placement = registry.build(
-        "placement", name, d_model=D_MODEL, dropout=0.0, sites=DECODER_SITES, norm=norm_factory(registry)
-    )
-    opening = [value for key, value in parameters(placement).items() if key.startswith(("gates", "scales"))]
-    assert len(opening) == (1 if name == "rezero" else 3)
-    for value in opening:
-        np.testing.assert_allclose(value, initial, rtol=1e-6)
 
 
 # ----------------------------------------------------------------------------------------------------------- Sub-LN

@@ -8,7 +8,6 @@ import position_numpy as twins
 import pytest
 from paper_cases import (
     DECODER,
-    positions,
 )
 
 
@@ -28,22 +27,6 @@ def test_yarn_keeps_the_fastest_pair_and_slows_the_slowest(build, precision, by_
 
 
 # ------------------------------------------------------------------------------------------------------ known facts
-
-
-def encode(build, precision, width, count, base=10000.0):
-    """PE(0), …, PE(count − 1) by our component: what it adds to zeros."""
-    encoding, _ = build("position", {"name": "sinusoidal", "base": base}, d_model=width)
-    return encoding.embed(precision.tensor(np.zeros((1, count, width))), positions(count)).numpy()[0]
-
-
-def test_sinusoidal_worked_example(build, precision):
-    rows = [
-        (0, 1, 0, 1),
-        (0.84147, 0.54030, 0.09983, 0.99500),
-        (0.90930, -0.41615, 0.19867, 0.98007),
-        (0.14112, -0.98999, 0.29552, 0.95534),
-    ]
-    np.testing.assert_allclose(encode(build, precision, 4, 4, base=100.0), rows, atol=6e-6)
 
 
 def slopes(build, precision, heads):

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import Geometry, LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.convolution import Convolution
 
 C, H = 6, 2
@@ -111,10 +111,6 @@ def test_dropout_falls_on_the_weights_of_each_token_apart():
     assert (look(attention, x)[0] == 1.0).all()
 
 
-def test_it_accepts_encodings_of_the_embedding_only():
-    assert Convolution.supports == {"embed"} and Convolution.geometry(C, H, kernel=3) == Geometry(H, H, C // H)
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -130,7 +126,3 @@ def test_what_cannot_be_is_refused_by_a_sentence(options, sentence):
     with pytest.raises(ValueError) as error:
         Convolution(**{"d_model": C, "num_heads": H, "dropout": 0.0, "site": ENCODER, **options})
     assert str(error.value) == sentence
-
-
-def test_in_the_decoder_a_kernel_may_be_even():
-    assert Convolution(C, H, 0.0, site=DECODER, kernel=4).left == 3

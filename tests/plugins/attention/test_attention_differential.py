@@ -1,4 +1,4 @@
-"""One softmax minus another: what is dropped, where it starts, and which encodings it takes."""
+"""One softmax minus another: what is dropped."""
 
 import math
 
@@ -6,7 +6,6 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.errors import RecipeError
 from paddle_tfm.layers import Dropout
 from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.differential import Differential
@@ -52,25 +51,3 @@ def test_dropout_falls_on_the_difference():
     gone = (heads == 0).all(-1)
     assert 0 < gone.sum() < len(gone)
     np.testing.assert_allclose(heads[~gone], whole[~gone], rtol=1e-2)
-
-
-def test_first_values_are_a_function_of_the_seed_and_small(make_model):
-    def vectors(seed):
-        chosen = ["model.attention=differential", "model.d_model=512", "model.num_heads=4"]
-        model = make_model(*chosen, seed=seed)
-        return {name: value.numpy() for name, value in model.named_parameters() if "lambda" in name}
-
-    first, again, other = vectors(3), vectors(3), vectors(4)
-    assert all((first[name] == again[name]).all() for name in first)
-    assert not any((first[name] == other[name]).any() for name in first)
-    together = np.concatenate(list(first.values()))
-    assert len(np.unique(together)) == len(together)  # no two layers, and no two vectors of one, were drawn alike
-    assert abs(together.std() - 0.1) < 0.01 and abs(together.mean()) < 0.01
-
-
-def test_encodings(make_model):
-    """Terms on the values are half as wide as a head's: refused, by name. Whatever acts before the softmax is taken."""
-    with pytest.raises(RecipeError, match="'shaw' acts through values, which attention 'differential' does not"):
-        make_model("model.attention=differential", "model.position={name: shaw, clip: 2}")
-    for position in ("{name: shaw, clip: 2, with_values: false}", "rotary", "alibi"):
-        make_model("model.attention=differential", f"model.position={position}")

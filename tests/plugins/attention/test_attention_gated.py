@@ -1,4 +1,4 @@
-"""A gate on what was looked up: for a channel or a head, and without biases."""
+"""A gate on what was looked up: for a channel or a head."""
 
 import numpy as np
 import paddle
@@ -41,7 +41,3 @@ def test_a_head_may_have_one_gate():
     np.testing.assert_allclose(
         run(by_head, x, source).numpy(), run(by_channel, x, source).numpy(), rtol=1e-5, atol=1e-6
     )
-
-
-def test_there_are_no_biases_unless_asked_for():
-    assert all("bias" not in name for name, _ in Gated(d_model=C, num_heads=H, dropout=0.0).named_parameters())

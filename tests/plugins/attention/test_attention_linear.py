@@ -31,26 +31,6 @@ def test_a_memory_is_folded_when_it_is_projected():
     assert tuple(kv.outer.shape) == (B, H, 3, 3)
 
 
-def test_two_memories_folded_are_one():
-    attention, x = LinearAttention(C, H), paddle.randn([B, 6, C])
-    whole, first, second = (
-        attention.project(
-            part,
-            TokenInfo(
-                PositionalEncoding(), paddle.arange(part.shape[1]).unsqueeze(0), paddle.ones(part.shape[:2], "bool")
-            ),
-        )
-        for part in (x, x[:, :2], x[:, 2:])
-    )
-    both = first.extend(second)
-    np.testing.assert_allclose(both.outer.numpy(), whole.outer.numpy(), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(both.key.numpy(), whole.key.numpy(), rtol=1e-4, atol=1e-5)
-
-
-def test_it_accepts_encodings_of_the_embedding_only():
-    assert LinearAttention.supports == {"embed"}
-
-
 @pytest.mark.parametrize("causal", [True, False])
 def test_a_row_that_sees_nothing_passes_large_gradients_on_as_zeros(causal):
     attention = LinearAttention(C, H, site=LayerSite("decoder", "self" if causal else "cross", 0, 1, 1))

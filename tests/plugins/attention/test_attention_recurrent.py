@@ -119,14 +119,6 @@ def test_the_halves_of_the_encoder_are_as_wide_together_as_the_decoder():
     assert Recurrent.supports == {"embed"}
 
 
-def test_the_forget_gate_starts_open(make_model):
-    model = make_model("model.attention={encoder: recurrent, decoder: multihead}")
-    lstms = [model.encoder.layers[0].self_attention.ahead, model.encoder.layers[0].self_attention.back]
-    for bias in (lstm.bias.numpy() for lstm in lstms):
-        np.testing.assert_array_equal(bias, np.repeat([0.0, 1.0, 0.0, 0.0], 8).astype("float32"))
-    assert np.ptp(Recurrent(C, forget_bias=-2.0).back.bias.numpy()) == 2.0
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

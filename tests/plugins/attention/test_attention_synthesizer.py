@@ -1,10 +1,10 @@
-"""Synthesized weights: positions beyond the last, what is dropped, and what a table costs."""
+"""Synthesized weights: positions beyond the last, and what is dropped."""
 
 import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import Geometry, LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.synthesizer import Synthesizer
 
 C, H, LONGEST = 6, 2, 8
@@ -72,22 +72,6 @@ def test_dropout_falls_on_the_weights():
         assert (nearest.min(1) < 1e-5).all() and len(set(nearest.argmin(1))) == 4
     attention.eval()
     np.testing.assert_allclose(look(attention, x, at(x))[0], 1.0, rtol=1e-6)
-
-
-def test_the_bias_of_the_columns_starts_at_zero_whatever_the_initializer():
-    attention = Synthesizer(C, H, 0.0, LONGEST)
-    assert attention.column_bias.keep_initial and not attention.column_bias.numpy().any()
-    assert not getattr(attention.columns, "keep_initial", False)
-    assert Synthesizer(C, H, 0.0, LONGEST, bias=False).column_bias is None
-
-
-def test_a_table_costs_the_square_of_max_length_and_a_low_rank_saves_it():
-    sizes = [
-        sum(p.size for name, p in made(**o).named_parameters() if name in ("rows", "columns", "column_bias"))
-        for o in MODES
-    ]
-    assert sizes == [H * LONGEST * (C // H + 1), H * LONGEST**2, 2 * H * LONGEST * 3]
-    assert Synthesizer.geometry(C, H, mode="random") == Geometry(H, H, C // H)
 
 
 @pytest.mark.parametrize(

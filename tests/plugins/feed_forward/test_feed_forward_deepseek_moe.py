@@ -2,7 +2,6 @@
 
 import numpy as np
 import paddle
-import pytest
 
 from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.randomness import random_context
@@ -94,18 +93,3 @@ def test_scores_of_a_model_in_half_precision_are_computed_in_float32():
     scores = affinities(x, moe.router, paddle.nn.functional.sigmoid)
     x, weight = (array.astype("float32").numpy().astype("float64") for array in (x, moe.router.weight))
     np.testing.assert_allclose(scores.numpy(), 1 / (1 + np.exp(-x @ weight)), rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"top_k": 5}, "`top_k` must be from 1 to `experts`, 4, but is 5"),
-        ({"shared": -1}, "`shared` must be in [0, 10000], but is -1"),
-        ({"bias_rate": -0.1}, "`bias_rate` must not be negative, but is -0.1"),
-        ({"sequence_balance_weight": -1.0}, "`sequence_balance_weight` must not be negative, but is -1.0"),
-    ],
-)
-def test_what_cannot_be_is_refused_by_a_sentence(options, sentence):
-    with pytest.raises(ValueError) as error:
-        make(**options)
-    assert str(error.value) == sentence

@@ -4,7 +4,6 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.data.vocabulary import Vocabulary
 from paddle_tfm.protocols import Memory
 from paddle_tfm_plugins.head.adaptive import AdaptiveSoftmax
 from paddle_tfm_plugins.head.linear import LinearHead
@@ -23,16 +22,6 @@ def make(**options):
 
 def states(dtype="float32"):
     return paddle.to_tensor(np.random.default_rng(1).normal(size=(2, 3, C)).astype(dtype))
-
-
-def test_widths_and_sizes():
-    shapes = {name: parameter.shape for name, parameter in make(bias=True).named_parameters()}
-    assert shapes == {
-        "output.weight": [8, 4 + 2], "output.bias": [6],
-        "narrow.0.weight": [8, 2], "narrow.1.weight": [8, 1],
-        "rare.0.weight": [2, 3], "rare.0.bias": [3], "rare.1.weight": [1, 5], "rare.1.bias": [5],
-    }  # fmt: skip
-    assert [layer.weight.shape[1] for layer in make(factor=1).narrow] == [8, 8]
 
 
 @pytest.mark.parametrize(
@@ -70,23 +59,3 @@ def test_cutoffs_that_the_vocabulary_does_not_reach_are_left_out():
     for smoothing in (0.0, 0.1):
         ours, theirs = (head.loss(states(), target, NOTHING, smoothing).numpy() for head in (plain, linear))
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
-
-
-def test_the_first_ids_are_the_most_frequent_words():
-    """What the cutoffs rest on."""
-    texts = [["rare"], ["usual"] * 3, ["frequent"] * 9, ["usual", "rarest"], ["rare"]]
-    assert Vocabulary.learn(texts).pieces[4:] == ["frequent", "usual", "rare", "rarest"]
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"cutoffs": [4, 4]}, "`cutoffs` must rise from 1 on, but is [4, 4]"),
-        ({"cutoffs": [0, 4]}, "`cutoffs` must rise from 1 on, but is [0, 4]"),
-        ({"factor": 0}, "`factor` must be at least 1, but is 0"),
-    ],
-)
-def test_bad_options(options, text):
-    with pytest.raises(ValueError) as caught:
-        make(**options)
-    assert str(caught.value) == text

@@ -1,10 +1,9 @@
-"""FixNorm: only directions count."""
+"""FixNorm: zeros, and the embedding's table."""
 
 import copy
 
 import numpy as np
 import paddle
-import pytest
 from paddle import nn
 
 from paddle_tfm.layers import Embedding
@@ -25,22 +24,6 @@ def make(**options):
 
 def states(seed=1):
     return np.random.default_rng(seed).normal(size=(2, 3, C)).astype("float32")
-
-
-def test_lengths_do_not_matter():
-    head, h = make(), states()
-    usual = head.log_probs(paddle.to_tensor(h), NOTHING).numpy()
-    np.testing.assert_allclose(head.log_probs(paddle.to_tensor(h * 1e4), NOTHING).numpy(), usual, atol=1e-5)
-    stretched = head.weight.numpy() * np.array([1, 100, 1e-2, 3, 1, 1, 50], "float32")[:, None]
-    head.weight.set_value(stretched)
-    np.testing.assert_allclose(head.log_probs(paddle.to_tensor(h), NOTHING).numpy(), usual, atol=1e-5)
-
-
-def test_the_scale_starts_at_the_root_of_the_width_and_is_trained_unless_it_is_fixed():
-    assert make().scale.item() == 2.0 and not make().scale.stop_gradient
-    fixed = make(scale=5.0, learned=False)
-    assert fixed.scale == 5.0 and list(fixed.state_dict()) == ["weight"]
-    assert list(make(scale=5.0, bias=True).state_dict()) == ["scale", "weight", "bias"]
 
 
 def test_a_word_and_a_state_of_zeros_are_finite():
@@ -74,9 +57,3 @@ def test_tied_it_is_the_embeddings_table_saved_once_and_spares_its_padding():
     twin.head.loss(h, paddle.full([2, 3], 5, "int64"), NOTHING).sum().backward()
     gradient = twin.embedding.weight.grad.numpy()
     assert not gradient[PAD].any() and np.abs(gradient[5]).max() > 1e-5
-
-
-@pytest.mark.parametrize("scale", [0.0, -1.0])
-def test_bad_options(scale):
-    with pytest.raises(ValueError, match=f"`scale` must be positive, but is {scale}"):
-        make(scale=scale)

@@ -41,15 +41,6 @@ def pointed(head, there):
     return e / e.sum(-1, keepdims=True)
 
 
-def test_a_position_is_told_by_its_piece():
-    head, there = make(output="position"), memory()
-    p, a = np.exp(head.log_probs(states(), there).numpy()), pointed(make(), memory())
-    assert p.shape == (B, T, V) and not head.extends_vocabulary
-    np.testing.assert_allclose(p[0, :, [4, 5, 6, EOS]], a[0, :, :4].T, rtol=1e-5)
-    np.testing.assert_allclose(p[1, :, [4, 5, 6, 7, 8, EOS]], a[1].T, rtol=1e-5)
-    np.testing.assert_allclose(p.sum(-1), 1.0, rtol=1e-5)
-
-
 def test_positions_are_those_of_real_tokens_and_not_of_columns():
     """A source with a hole: its tokens are the 0th, 1st and 2nd, whatever the columns."""
     ids, valid = np.array([[7, 0, 8, EOS], [7, 8, EOS, 0]]), np.array([[1, 0, 1, 1], [1, 1, 1, 0]], bool)
@@ -78,26 +69,3 @@ def test_what_is_nowhere_in_the_source_is_improbable_finite_and_without_a_gradie
     loss.sum().backward()
     np.testing.assert_allclose(loss.numpy(), -np.log(1e-30), rtol=1e-5)
     assert not h.grad.numpy().any()
-
-
-@pytest.mark.parametrize("output", ["word", "position"])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_a_source_of_padding_alone_is_finite(output, smoothing):
-    head, empty = make(output=output), memory(valid=np.zeros_like(VALID))
-    assert np.isfinite(head.loss(states(), paddle.full([B, T], 5, "int64"), empty, smoothing).numpy()).all()
-    assert np.isfinite(head.log_probs(states(), empty).numpy()).all()
-
-
-@pytest.mark.parametrize("output", ["word", "position"])
-def test_it_learns_to_point(output):
-    paddle.seed(0)
-    head, there, h = PointerNetwork(C, V, PAD, output), memory(), states()
-    target = paddle.to_tensor([[V, 7, EOS], [V + 1, V, 8]] if output == "word" else [[5, 4, EOS], [8, 6, EOS]])
-    optimizer = paddle.optimizer.Adam(0.05, parameters=head.parameters())
-    for _ in range(120):
-        loss = head.loss(h, target, there).mean()
-        loss.backward()
-        optimizer.step()
-        optimizer.clear_grad()
-    assert float(loss) < 0.1
-    np.testing.assert_array_equal(head.log_probs(h, there).argmax(-1).numpy(), target.numpy())

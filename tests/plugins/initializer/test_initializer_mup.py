@@ -71,7 +71,7 @@ def test_activations_keep_their_size_at_each_width(registry, make_batch):
     assert (usual[2] > 1.6 * usual[0]).all()
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "radam", "lion", "schedule_free", "adafactor"])
+@pytest.mark.parametrize("optimizer", ["adam", "radam", "lion", "adafactor"])
 def test_steps_change_activations_by_as_much_at_each_width(registry, make_batch, optimizer):
     """The geometric mean over branches; with the same rate for all it grows with the width."""
     assert registry.build("optimizer", optimizer).adam_like
@@ -87,12 +87,10 @@ def test_equal_rates_change_wide_models_more(registry, make_batch):
     assert np.exp(np.log(wide / narrow).mean()) > 2 and (wide / narrow > 1.5).all()
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "soap", "muon"])
-def test_other_optimizers_change_wide_models_less(registry, make_batch, optimizer):
-    """At the rates of muP; which is why they are refused."""
-    assert not registry.build("optimizer", optimizer).adam_like
-    batch, width = make_batch(**BATCH), 128 if optimizer == "soap" else WIDE  # its QR takes the cube of the width
-    narrow, wide = (coordinates(registry, batch, MUP, width, optimizer)[1] for width in (NARROW, width))
+def test_another_optimizer_changes_wide_models_less(registry, make_batch):
+    """At the rates of muP; which is why it is refused."""
+    batch = make_batch(**BATCH)
+    narrow, wide = (coordinates(registry, batch, MUP, width, "sgd")[1] for width in (NARROW, WIDE))
     assert np.exp(np.log(wide / narrow).mean()) < 0.75
 
 
@@ -100,10 +98,7 @@ def test_other_optimizers_change_wide_models_less(registry, make_batch, optimize
     "override",
     [
         "model.scale_embedding=false",
-        "model.position=transformer_xl",
-        "model.feed_forward={name: mixture_of_experts, top_k: 4}",
         "model.placement=hyper_connections",
-        "model.attention={self: recurrent, cross: multihead}",
     ],
 )
 def test_variants_change_by_as_much_at_each_width(registry, make_batch, override):

@@ -60,16 +60,6 @@ def test_the_memory_of_an_edit_distance_is_that_of_the_shorter_text(monkeypatch)
         edit_distance(long, long)
 
 
-def test_edit_distance_is_a_distance():
-    draw = random.Random(1)
-    words = ["".join(draw.choice("ab") for _ in range(draw.randrange(6))) for _ in range(30)]
-    for a in words:
-        for b in words:
-            assert edit_distance(a, b) == edit_distance(b, a)
-            assert (edit_distance(a, b) == 0) == (a == b)
-            assert all(edit_distance(a, c) <= edit_distance(a, b) + edit_distance(b, c) for c in words[:10])
-
-
 def test_token_error_rate_sums_before_it_divides():
     pairs = [prediction("a b c d", "a c d e"), prediction("x", "y z")]  # 2 edits of 4, 2 edits of 1
     assert TokenErrorRate().compute(pairs, NONE) == 4 / 5
@@ -124,24 +114,6 @@ def test_perplexity():
     assert Perplexity().compute([], Likelihood(0.0, 5, 5)) == 1.0
     assert Perplexity().compute([], Likelihood(1e6, 0, 5)) == math.inf
     assert math.isnan(Perplexity().compute([], Likelihood(math.nan, 0, 5)))
-
-
-@pytest.mark.parametrize(
-    ("metric", "higher", "search", "unit"),
-    [
-        (ExactMatch, True, True, "%"),
-        (TokenAccuracy, True, False, "%"),
-        (TokenErrorRate, False, True, "%"),
-        (WordErrorRate, False, True, "%"),
-        (PhonemeErrorRate, False, True, "%"),
-        (Perplexity, False, False, ""),
-    ],
-)
-def test_what_a_metric_says_of_itself(metric, higher, search, unit):
-    assert (metric.higher_is_better, metric.needs_search, metric.unit) == (higher, search, unit)
-    assert metric.needs_pieces == (metric is TokenErrorRate)
-    assert metric.per_piece == (metric in (Perplexity, TokenAccuracy, TokenErrorRate))
-    assert metric().signature() == ""
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
-"""BLEU, chrF and TER are those of sacreBLEU: its functions, its program, and the papers' formulas written out."""
+"""BLEU, chrF and TER are those of sacreBLEU: its functions and its program."""
 
-import math
 import random
 import subprocess
 import sys
-from collections import Counter
 
 import pytest
 import sacrebleu
@@ -82,22 +80,6 @@ def test_the_value_is_sacrebleu_s(metric, options, function, theirs):
     assert len(set(scores)) > 1 or options == {"smooth": "none"}
 
 
-@pytest.mark.parametrize(("metric", "options", "function", "theirs"), CASES)
-def test_the_value_is_sacrebleu_s_on_multi30k(metric, options, function, theirs, flickr):
-    pairs = predictions(flickr[:250] if metric is Ter else flickr)
-    ours = metric(**options).compute(pairs, NONE)
-    assert 5 < ours < 95
-    assert ours == function(*columns(pairs), **theirs).score
-
-
-def test_the_options_of_a_metric_change_its_value():
-    pairs = predictions(GERMAN + CHINESE, seed=1)
-    bleu = [Bleu(**options).compute(pairs, NONE) for metric, options, *_ in CASES if metric is Bleu]
-    assert len(set(bleu)) >= len(bleu) - 2  # no order is empty here: smoothing and `effective_order` change nothing
-    assert len({Chrf(**options).compute(pairs, NONE) for metric, options, *_ in CASES if metric is Chrf}) == 3
-    assert len({Ter(**options).compute(pairs, NONE) for metric, options, *_ in CASES if metric is Ter}) == 2
-
-
 def test_the_value_and_the_signature_are_those_of_the_program(tmp_path):
     pairs = predictions(GERMAN)
     hypotheses, (references,) = columns(pairs)
@@ -111,38 +93,6 @@ def test_the_value_and_the_signature_are_those_of_the_program(tmp_path):
         more = "|shifts:to-200-words" if metric is Ter else ""  # no more words are searched for shifts
         assert message.partition("|")[2] + more == ours.signature()
         assert float(score.split()[0]) == pytest.approx(ours.compute(pairs, NONE), abs=1e-9)
-
-
-def test_bleu_is_the_formula_of_its_paper():
-    pairs = predictions(GERMAN, seed=2)
-    grams = [[], []]
-    for side, texts in zip(grams, zip(*[(pair.hypothesis.split(), pair.reference.split()) for pair in pairs])):
-        for words in texts:
-            side.append([Counter(zip(*(words[i:] for i in range(n)))) for n in (1, 2, 3, 4)])
-    precisions = []
-    for n in range(4):
-        matched = sum((ours[n] & theirs[n]).total() for ours, theirs in zip(*grams))
-        precisions.append(matched / sum(ours[n].total() for ours in grams[0]))
-    c, r = (sum(each[0].total() for each in side) for side in grams)
-    expected = 100 * min(1, math.exp(1 - r / c)) * math.prod(precisions) ** 0.25
-    assert c < r  # the brevity penalty is part of it
-    assert Bleu(tokenize="none").compute(pairs, NONE) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("beta", [1, 2])
-def test_chrf_is_the_formula_of_its_paper(beta):
-    pairs = predictions(GERMAN, seed=2)
-    precision, recall = 0.0, 0.0
-    for n in range(1, 7):
-        matched = hypothesis = reference = 0
-        for pair in pairs:
-            h, r = ("".join(text.split()) for text in (pair.hypothesis, pair.reference))
-            ours, theirs = (Counter(text[i : i + n] for i in range(len(text) - n + 1)) for text in (h, r))
-            matched += (ours & theirs).total()
-            hypothesis, reference = hypothesis + ours.total(), reference + theirs.total()
-        precision, recall = precision + matched / hypothesis / 6, recall + matched / reference / 6
-    expected = 100 * (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
-    assert Chrf(beta=beta).compute(pairs, NONE) == pytest.approx(expected, rel=1e-12)
 
 
 def test_ter_counts_edits_and_shifts():

@@ -37,18 +37,3 @@ def test_too_few_tokens_use_the_running_values(count):
     for ours, theirs in zip(norm.buffers(), reference.buffers()):
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
     assert np.isfinite(x.grad.numpy()).all()
-
-
-def test_bfloat16_statistics_are_float32():
-    x = paddle.to_tensor(draw(3, 5, 4)).astype("bfloat16")
-    norm, reference = trained(), trained()
-    y, expected = norm(x), reference(x.astype("float32"))
-    assert y.dtype == paddle.bfloat16
-    np.testing.assert_array_equal(norm.running_variance.numpy(), reference.running_variance.numpy())
-    np.testing.assert_allclose(y.astype("float32").numpy(), expected.numpy(), rtol=0.01)
-
-
-@pytest.mark.parametrize("options", [{"eps": 0.0}, {"momentum": 0.0}, {"momentum": 1.5}])
-def test_refuses(options):
-    with pytest.raises(ValueError, match=f"`{next(iter(options))}` must be "):
-        BatchNorm(4, **options)

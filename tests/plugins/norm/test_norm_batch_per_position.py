@@ -1,6 +1,5 @@
 import numpy as np
 import paddle
-import pytest
 
 from paddle_tfm_plugins.norm.batch_per_position import BatchNormPerPosition
 
@@ -29,12 +28,3 @@ def test_no_mask_means_all_real():
     x = draw(4, 5, 3)
     y = trained()(paddle.to_tensor(x), None, paddle.to_tensor(POSITIONS)).numpy()
     np.testing.assert_array_equal(y, call(trained(), x, np.ones([4, 5], bool)).numpy())
-
-
-def test_refuses():
-    with pytest.raises(ValueError, match="`max_length` must be at least 1, but is 0"):
-        BatchNormPerPosition(4, 0)
-    with pytest.raises(ValueError, match=r"`momentum` must be in \(0, 1\], but is 2"):
-        BatchNormPerPosition(4, 8, momentum=2.0)
-    with pytest.raises(ValueError, match="`positions` must be a tensor"):
-        trained()(paddle.to_tensor(draw(4, 5, 3)))

@@ -81,9 +81,3 @@ def test_cumulative_is_the_mean_over_batches():
     np.testing.assert_allclose(norm.running_mean.numpy(), np.mean(means, 0), rtol=1e-5)
     np.testing.assert_allclose(norm.running_variance.numpy(), np.mean(variances, 0), rtol=1e-5)
     assert norm.state_dict()["batches"].item() == 2.0
-
-
-@pytest.mark.parametrize("cls", [BatchNorm, PowerNorm])
-def test_no_number_of_batches_below_zero(cls):
-    with pytest.raises(ValueError, match="`population` must not be negative, but is -1"):
-        cls(WIDTH, population=-1)

@@ -92,20 +92,3 @@ def test_a_batch_of_padding_moves_nothing_but_the_count(warmup):
     y, dx, _, _ = there_and_back(norm, x, x, np.zeros([1, 3], bool))
     assert not y.any() and not dx.any()
     assert {name for name, value in buffers(norm).items() if not np.array_equal(value, before[name])} == {"passes"}
-
-
-def test_bfloat16_statistics_are_float32():
-    x = paddle.to_tensor(draw(3, 5, 4)).astype("bfloat16")
-    norm, reference = trained(), trained()
-    y, expected = norm(x), reference(x.astype("float32"))
-    assert y.dtype == paddle.bfloat16
-    np.testing.assert_array_equal(norm.running_square.numpy(), reference.running_square.numpy())
-    np.testing.assert_allclose(y.astype("float32").numpy(), expected.numpy(), rtol=0.01, atol=0.01)
-
-
-@pytest.mark.parametrize(
-    "options", [{"eps": 0.0}, {"momentum": 0.0}, {"momentum": 1.5}, {"gradient_momentum": 0.0}, {"warmup": -1}]
-)
-def test_refuses(options):
-    with pytest.raises(ValueError, match=f"`{next(iter(options))}` must "):
-        PowerNorm(4, **options)

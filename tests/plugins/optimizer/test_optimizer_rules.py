@@ -1,4 +1,4 @@
-"""What every optimizer does beside what the kit asks: where it updates, in which precision, what it refuses to load, and a run
+"""What every optimizer does beside what the kit asks: where it updates, what it refuses to load, and a run
 resumed in the trainer."""
 
 import paddle_tfm  # noqa: F401  before Paddle: it sets the environment that Paddle reads
@@ -12,7 +12,6 @@ import yaml
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.vocabulary import PAD
-from paddle_tfm.protocols import is_decayed
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Interrupted, Trainer
@@ -92,16 +91,6 @@ def test_loading_does_not_tie_two_optimizers(registry, name):
         np.testing.assert_array_equal(a, b)
 
 
-@every
-def test_parameters_of_float64_are_updated_in_float64(registry, name):
-    """And so is what is kept for them."""
-    parameters, optimizer = make(registry, name, "float64")
-    for number in (1, 2, 3):
-        step(parameters, optimizer, number)
-    assert all(value.numpy().dtype in (np.float64, np.int64) for value in optimizer.state_dict().values())
-    assert all(np.isfinite(parameter.numpy()).all() for parameter in parameters)
-
-
 @pytest.mark.parametrize("name", ["adafactor", "lion", "radam", "muon", "sgd", "soap", "schedule_free"])
 @pytest.mark.parametrize(
     ("change", "sentence"),
@@ -166,21 +155,3 @@ def test_a_resumed_run_equals_an_uninterrupted_one(registry, name, tmp_path):
     assert logs[0] == logs[1]
     table = whole.run.model.target_embedding.weight.numpy()
     assert not table[PAD].any() and table[PAD + 1 :].any(1).all()  # the embedding of padding stays zero
-
-
-MARKED = {
-    "model.position=transformer_xl": ("encodings.0.u", "encodings.0.v"),
-    "model.position=t5": ("encodings.0.table",),
-    "model.attention={self: synthesizer, cross: multihead}": ("self_attention.column_bias",),
-    "model.attention=talking_heads": ("self_attention.mix_scores", "self_attention.mix_weights"),
-    "model.placement=hyper_connections": ("alphas.0", "alphas.1", "betas.0"),
-}
-
-
-@pytest.mark.parametrize("override", MARKED)
-def test_what_acts_as_a_bias_or_a_mixer_is_marked(make_model, override):
-    decayed = {name: is_decayed(parameter) for name, parameter in make_model(override).named_parameters()}
-    for part in MARKED[override]:
-        here = [value for name, value in decayed.items() if name.endswith(part)]
-        assert here and not any(here)
-    assert all(value for name, value in decayed.items() if name.endswith("output.weight"))

@@ -1,10 +1,8 @@
-"""Admin's residual weights: trained after they are set, and a profile of another stack."""
+"""Admin: a profile of another stack."""
 
-import numpy as np
-import paddle
 import pytest
 
-from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, Profile, TokenInfo
+from paddle_tfm.protocols import LayerSite, Norm, Profile
 from paddle_tfm_plugins.placement.admin import Admin
 
 
@@ -23,18 +21,6 @@ def stack(layers=2):
         )
         for i in range(layers)
     ]
-
-
-def test_omega_weighs_the_residual_and_is_trained():
-    (placement,) = stack(1)
-    Admin.calibrate([placement], Profile(4.0, [5.0, 0.0]))
-    x = paddle.ones([1, 2, 3])
-    here = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.ones([1, 2], "bool"))
-    out = placement(x, [lambda y: y * 10.0, lambda y: y * 0.0], here)
-    np.testing.assert_allclose(out.numpy(), np.full((1, 2, 3), (1 * 1 + 10) * 3.0), rtol=1e-6)
-    out.sum().backward()
-    assert all(not omega.stop_gradient and np.abs(omega.grad.numpy()).min() > 0 for omega in placement.omegas)
-    assert set(placement.state_dict()) == {"omegas.0", "omegas.1"}
 
 
 def test_a_profile_of_another_stack_is_refused():

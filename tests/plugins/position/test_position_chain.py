@@ -1,6 +1,5 @@
 import numpy as np
 import paddle
-import pytest
 
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm_plugins.position.alibi import ALiBi
@@ -80,11 +79,6 @@ def test_is_per_layer_if_a_part_is():
 def test_parts_are_registered():
     names = {name for name, _ in Chain([Shaw(4), Learned(4, 8)]).named_parameters()}
     assert names == {"parts.0.key_table", "parts.0.value_table", "parts.1.weight"}
-
-
-def test_refuses_nothing_to_chain():
-    with pytest.raises(ValueError, match="`parts` must hold at least one encoding, but is empty"):
-        Chain([])
 
 
 def test_parts_that_are_not_per_layer_are_there_once(make_model, make_batch):

@@ -10,11 +10,9 @@ def row(*positions):
 
 
 def numbers(encoding):
-    """r1 and r2 of each head, as the biases of two distances tell."""
+    """r1 and r2 of each head of the power kernel, as the biases of two distances tell."""
     near, far = (-encoding.bias(row(0), row(d)).numpy().reshape(-1) for d in (1, 2))
-    if encoding.kernel == "power":
-        return near, np.log2(far / near)
-    raise NotImplementedError
+    return near, np.log2(far / near)
 
 
 def test_power_stays_below_two(float64):
@@ -35,11 +33,3 @@ def test_starts_from_the_range_of_the_authors(float64, kernel, most1, most2):
         assert r.mean() == pytest.approx(most / 2, rel=0.05)
     paddle.seed(3)
     np.testing.assert_array_equal(Kerple(4000, kernel).raw1.numpy(), encoding.raw1.numpy())
-
-
-def test_contract():
-    assert Kerple(4).uses() == {"bias"} and Kerple(4).kernel == "log"
-    assert not Kerple.per_layer
-    assert {name: p.shape for name, p in Kerple(4).named_parameters()} == {"raw1": [4], "raw2": [4]}
-    with pytest.raises(ValueError, match="`kernel` must be one of log, power, but is 'cubic'"):
-        Kerple(4, kernel="cubic")

@@ -20,13 +20,6 @@ def test_float32_far_out():
     np.testing.assert_allclose(y.numpy(), table(far, 16), atol=1e-6)
 
 
-def test_contract():
-    assert Sinusoidal(4).uses() == {"embed"}
-    assert not Sinusoidal(4).state_dict()  # nothing to save
-    with pytest.raises(ValueError, match="`base` must be positive, but is 0"):
-        Sinusoidal(4, base=0.0)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_rows_that_are_looked_up_are_those_of_the_formula(dtype):
     """Single positions and several, rising past the table and back, negative ones and such beyond any table."""

@@ -51,24 +51,3 @@ def test_farther_is_never_a_lower_bucket_and_all_are_used(site, most):
     assert (np.diff(buckets) >= 0).all()
     assert sorted(set(buckets)) == list(range(8 if site.causal else 4))
     assert buckets[most - 1 :].tolist() == [buckets[-1]] * (2 * most + 1) or buckets[most] == buckets[-1]
-
-
-def test_contract():
-    assert T5(4, ENCODER).uses() == {"bias"}
-    assert not T5.per_layer
-    assert [(name, p.shape) for name, p in T5(4, ENCODER).named_parameters()] == [("table", [32, 4])]
-    assert list(T5(4, ENCODER).state_dict()) == ["table"]
-    for buckets, must in (
-        (7, "be even"),
-        (2, r"be in \[4, 1024\]"),
-        (0, r"be in \[4, 1024\]"),
-        (1026, r"be in \[4, 1024\]"),
-    ):
-        with pytest.raises(ValueError, match=f"`buckets` must {must}, but is {buckets}"):
-            T5(4, ENCODER, buckets=buckets)
-    with pytest.raises(ValueError, match=r"`max_distance` must be in \[1, 1000000\], but is 1000001"):
-        T5(4, ENCODER, max_distance=1_000_001)
-    with pytest.raises(ValueError, match="`max_distance` must be above 8, but is 8"):
-        T5(4, ENCODER, max_distance=8)
-    with pytest.raises(ValueError, match="`max_distance` must be above 16, but is 16"):
-        T5(4, DECODER, max_distance=16)

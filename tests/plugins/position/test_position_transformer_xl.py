@@ -26,13 +26,3 @@ def test_a_broken_line_of_positions_costs_no_more_than_its_pairs(encoding):
     far = [[0, 1_000_000_000]]
     q, k = tensors(draw(1, 2, 2, 3), draw(1, 2, 2, 3))
     assert np.isfinite(encoding.scores(q, k, *tensors(far, far)).numpy()).all()
-
-
-def test_contract():
-    encoding = TransformerXL(8, 2, 4)
-    assert TransformerXL.per_layer and encoding.uses() == {"scores"}
-    shapes = {name: p.shape for name, p in encoding.named_parameters()}
-    assert shapes == {"u": [2, 4], "v": [2, 4], "relative.weight": [8, 8]}
-    assert TransformerXL(8, 2, 16).relative.weight.shape == [8, 32]  # heads wider than d_model / num_heads
-    with pytest.raises(ValueError, match="`base` must be positive, but is 0"):
-        TransformerXL(8, 2, 4, base=0.0)

@@ -5,9 +5,7 @@ import pytest
 from paddle_tfm.protocols import LayerSite, Mask
 from paddle_tfm_plugins.position.xpos import XPos
 
-ENCODER = LayerSite("encoder", "self", 0, 2, 2)
 DECODER = LayerSite("decoder", "self", 0, 2, 2)
-CROSS = LayerSite("decoder", "cross", 0, 2, 2)
 
 
 def draw(*shape, seed=0):
@@ -41,16 +39,3 @@ def test_reach_is_the_documented_one():
     lengths = np.linalg.norm(key.reshape(3, 4, 2), axis=-1)[:, 0] / np.sqrt(2)
     assert 0.99e16 < lengths[0] <= 1e16
     np.testing.assert_allclose(lengths, lengths[0], rtol=1e-12)  # turned on, but no longer
-
-
-def test_contract():
-    assert XPos(4, DECODER).uses() == {"rotate"}
-    assert not XPos(4, DECODER).state_dict()
-    for site, name in ((ENCODER, "encoder.self"), (CROSS, "decoder.cross")):
-        with pytest.raises(ValueError, match=f"grow towards the future, which {name} sees"):
-            XPos(4, site)
-    with pytest.raises(ValueError, match="`head_dim` must be even, but is 7"):
-        XPos(7, DECODER)
-    for name in ("base", "scale_base", "gamma"):
-        with pytest.raises(ValueError, match=f"`{name}` must be positive, but is 0"):
-            XPos(4, DECODER, **{name: 0.0})

@@ -3,7 +3,6 @@
 import gzip
 import os
 import tracemalloc
-from pathlib import Path
 
 import pytest
 
@@ -315,20 +314,6 @@ def test_a_dataset_in_a_recipe():
         assert task.dataset.cutoff == (None if dataset == "scan" else 26)
 
 
-@pytest.mark.parametrize(
-    ("dataset", "path", "text"),
-    [
-        ("scna", "task.dataset", "unknown dataset 'scna'; did you mean 'scan'?"),
-        ({"name": "scan", "cutof": 26}, "task.dataset.cutof", "'scan' has no option 'cutof'; did you mean 'cutoff'?"),
-        ({"name": "scan", "cutoff": "26"}, "task.dataset.cutoff", "must be a valid integer or null, but is '26'"),
-        (["scan"], "task.dataset", "must be a name or {name: …, options…}, but is ['scan']"),
-    ],
-)
-def test_a_wrong_dataset_in_a_recipe(dataset, path, text):
-    (problem,) = create_registry().resolve("task", {"name": "parallel", "dataset": dataset}, "task").problems
-    assert problem.path == path and problem.message.startswith(text)
-
-
 # -------------------------------------------------------------------------------------------------------------- options
 
 ORIGIN = (
@@ -378,29 +363,3 @@ def test_bad_options(options, text):
     with pytest.raises(ValueError) as caught:
         Parallel(**options)
     assert str(caught.value) == text
-
-
-def miniature(folder):
-    """Files as those of the real corpora, for where those are not."""
-    (folder / "multi30k").mkdir()
-    (folder / "tatoeba-en-zh").mkdir()
-    for name, count in (("train", 29_000), ("test_2016_flickr", 1000)):
-        for language, text in (("en", "Two young, White males."), ("de", "Zwei junge weiße Männer.")):
-            data = gzip.compress(f"{text}\n".encode() * count)
-            (folder / "multi30k" / f"{name}.{language}.gz").write_bytes(data)
-    (folder / "tatoeba-en-zh" / "cmn.txt").write_text("Hi.\t嗨。\n" * 32_028, "utf-8")
-    return folder
-
-
-def test_corpora(tmp_path):
-    """Those of `PADDLE_TFM_DATA`, or a miniature of the same layout."""
-    data = Path(os.environ["PADDLE_TFM_DATA"]) if os.environ.get("PADDLE_TFM_DATA") else miniature(tmp_path)
-    flickr = data / "multi30k"
-    multi30k = Parallel(
-        [str(flickr / "train.en.gz"), str(flickr / "train.de.gz")],
-        test=[str(flickr / "test_2016_flickr.en.gz"), str(flickr / "test_2016_flickr.de.gz")],
-    )
-    assert len(read(multi30k)) == 29_000 and len(read(multi30k, "test")) == 1000
-    assert read(multi30k)[0][1].startswith("Zwei junge weiße Männer")
-    tatoeba = read(Parallel(str(data / "tatoeba-en-zh" / "cmn.txt")))
-    assert tatoeba[0] == ("Hi.", "嗨。") and len(tatoeba) == 32_028

@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import SPLITS
 from paddle_tfm_plugins.task.questions import ROLES, VERBS, Questions
 from paddle_tfm_plugins.tokenizer.word import Word
@@ -68,21 +67,3 @@ def test_a_longer_split_begins_with_the_shorter_and_the_seed_decides(splits):
     longer = Questions(train=650, valid=100, test=100)
     assert list(longer.examples("train"))[:600] == splits["train"]
     assert list(Questions(**SMALL, data_seed=2).examples("train")) != splits["train"]
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"valid": 0}, "`valid` must be positive, but is 0"),
-        ({"facts": 1}, "`facts` must be at least 2, but is 1"),
-        ({"facts": 33}, "`facts` must be at most 32, but is 33"),
-    ],
-)
-def test_bad_options(options, sentence):
-    with pytest.raises(ValueError, match=re.escape(sentence)):
-        Questions(**options)
-
-
-def test_an_unknown_split():
-    with pytest.raises(UserError, match="unknown split 'dev'"):
-        Questions().examples("dev")

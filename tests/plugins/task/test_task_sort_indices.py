@@ -5,7 +5,6 @@ from itertools import pairwise
 import pytest
 
 from paddle_tfm.data.vocabulary import SPECIAL, Vocabulary
-from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import SPLITS
 from paddle_tfm_plugins.task.sort import Sort
 from paddle_tfm_plugins.task.sort_indices import SortIndices
@@ -41,8 +40,3 @@ def test_the_vocabulary_has_positions_in_their_order(shortest, longest):
     task = SortIndices(symbols=1000, min_length=shortest, max_length=longest, train=3000)
     learned = Vocabulary.learn(Word().tokenize(example.target) for example in task.examples("train"))
     assert [int(piece.removeprefix("▁")) for piece in learned.pieces[len(SPECIAL) :]] == list(range(longest))
-
-
-def test_unknown_split():
-    with pytest.raises(UserError, match="unknown split 'dev'"):
-        SortIndices().examples("dev")

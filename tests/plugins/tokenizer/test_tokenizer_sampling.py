@@ -1,4 +1,4 @@
-"""Random segmentations: the distributions of the papers, counted out by hand; functions of text and generator alone."""
+"""Random segmentations: the distributions of the papers, counted out by hand."""
 
 import gzip
 import math
@@ -15,7 +15,7 @@ import sentencepiece
 
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.data.codec import Codec
-from paddle_tfm.data.vocabulary import UNKNOWN, Vocabulary
+from paddle_tfm.data.vocabulary import UNKNOWN
 from paddle_tfm.protocols import Example
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm_plugins.tokenizer._segmentation import lattice, merge, walk
@@ -149,34 +149,6 @@ def test_unigram_with_a_large_alpha_is_the_librarys_best(fitted, byte_fallback):
                 sum(processor.get_score(processor.piece_to_id(p)) for p in each) for each in (results, best)
             )
             assert sorted(results) == sorted(best) or ours == pytest.approx(theirs, abs=1e-4), (results, best)
-
-
-@pytest.mark.parametrize("byte_fallback", [True, False])
-@pytest.mark.parametrize(("model", "sampling"), [("unigram", 0.1), ("unigram", 0.0), ("bpe", 0.1), ("bpe", 0.9)])
-def test_what_is_drawn_keeps_the_promise_and_the_vocabulary(fitted, model, sampling, byte_fallback):
-    tokenizer = fitted(model, sampling, byte_fallback)
-    vocabulary = Vocabulary.learn([], always=tokenizer.pieces())
-    rng = np.random.default_rng(7)
-    drawn = 0
-    for text in [*texts(200), *ODD]:
-        pieces = tokenizer.sample(text, rng)
-        assert tokenizer.detokenize(pieces) == tokenizer.normalize(text)
-        assert not byte_fallback or UNKNOWN not in vocabulary.encode(pieces)
-        drawn += pieces != tokenizer.tokenize(text)
-    assert drawn > 100
-
-
-@pytest.mark.parametrize(("model", "sampling"), [("unigram", 0.2), ("bpe", 0.1)])
-def test_a_function_of_text_and_generator(fitted, model, sampling):
-    """Neither what was drawn before, nor another instance, nor the library's generator changes it."""
-    one, other = fitted(model, sampling), fitted(model, sampling)
-    lines = list(texts(40))
-    first = [one.sample(line, np.random.default_rng(i)) for i, line in enumerate(lines)]
-    sentencepiece.set_random_generator_seed(5)
-    backwards = [other.sample(line, np.random.default_rng(i)) for i, line in reversed(list(enumerate(lines)))]
-    assert first == backwards[::-1] == [one.sample(line, np.random.default_rng(i)) for i, line in enumerate(lines)]
-    rng = np.random.default_rng(0)
-    assert len({tuple(one.sample(lines[0], rng)) for _ in range(20)}) > 5
 
 
 @pytest.mark.parametrize("model", MODELS)
