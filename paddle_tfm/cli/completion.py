@@ -217,14 +217,8 @@ def _values(data: Mapping, path: str) -> list[tuple[str, str | None]]:
             registry = Registry(create_plugins())
             return [(name, registry.entry(kind, name).summary()) for name in registry.names(kind)]
         if above == known and (option := _options(kind, _at(data, known)).get(last)):
-            return _of_type(option.annotation) or ([] if option.required else [(str(option.default), "the default")])
-    if path == "evaluate.best":
-        metrics = _at(data, "evaluate.metrics") or []
-        return [("loss", None), *((_name(each), None) for each in metrics)]
-    now = _at(data, path)
-    if isinstance(now, bool):
-        return _of_type(bool)
-    return _choices(path) or ([] if now is None or isinstance(now, Mapping) else [(str(now), "as it is now")])
+            return _of_type(option.annotation)
+    return _of_type(_annotation(path))
 
 
 def _of_type(annotation: object) -> list[tuple[str, str | None]]:
@@ -234,27 +228,24 @@ def _of_type(annotation: object) -> list[tuple[str, str | None]]:
     return [(str(each), None) for each in get_args(annotation)] if get_origin(annotation) is Literal else []
 
 
-def _choices(path: str) -> list[tuple[str, str | None]]:
-    """What a field of the settings may be, if that is a list of words."""
+def _annotation(path: str) -> Any:
+    """That of a field of the settings; None where there is none."""
     from paddle_tfm.recipe.settings import Settings
 
     annotation: Any = Settings
     for key in path.split("."):
         field = getattr(annotation, "model_fields", {}).get(key)
         annotation = None if field is None else field.annotation
-    return _of_type(annotation)
-
-
-def _name(component: object) -> str:
-    return str(component.get("name", "") if isinstance(component, Mapping) else component)
+    return annotation
 
 
 def _options(kind: str, component: object) -> dict[str, Option]:
     """Those of a component, which need not exist."""
     from paddle_tfm.runtime import load_paddle
 
+    name = str(component.get("name", "") if isinstance(component, Mapping) else component)
     try:
         load_paddle()  # quietly
-        return Registry(create_plugins()).options(kind, _name(component))
+        return Registry(create_plugins()).options(kind, name)
     except UserError:
         return {}

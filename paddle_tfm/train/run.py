@@ -147,16 +147,21 @@ def write_start(run: Run) -> None:
     write_whole(run.folder / "identity.json", json.dumps(run.identity(), indent=1))  # last: the folder is complete
 
 
+def runs_below(path: Path) -> list[Path]:
+    """A folder itself where it is a run; else the runs below it, trials of tuning only if there are no others."""
+    if (path / "identity.json").is_file():
+        return [path]
+    folders = folders_with(path, "identity.json")
+    return [folder for folder in folders if not is_beside(folder)] or folders
+
+
 def find_run(path: Path) -> Path:
     """The folder of a run: `path` itself, or that of the only run below it, beside which trials of tuning do not count.
 
     Raises:
         UserError: there is none, or there are several (they are listed).
     """
-    if (path / "identity.json").is_file():
-        return path
-    folders = folders_with(path, "identity.json")
-    folders = [folder for folder in folders if not is_beside(folder)] or folders
+    folders = runs_below(path)
     if len(folders) == 1:
         return folders[0]
     if not folders:

@@ -77,7 +77,7 @@ def test_further_values_behind_a_comma(complete):
 
 def test_paths_options_of_paths_and_plain_values(complete):
     assert {"model.norm.eps=", "model.norm.encoder="} <= set(complete("run", "reverse", "model.norm."))
-    assert complete("run", "reverse", "model.norm.eps=") == ["model.norm.eps=1e-05"]
+    assert complete("run", "reverse", "model.norm.bias=f") == ["model.norm.bias=false"]
     assert "model.norm.encoder=batch" in complete("run", "reverse", "model.norm.encoder=")
     assert complete("run", "reverse", "train.precision=") == ["train.precision=float32", "train.precision=bfloat16"]
     assert complete("run", "reverse", "model.share_embeddings=t") == ["model.share_embeddings=true"]
@@ -223,9 +223,7 @@ def test_what_a_shell_would_execute_is_not_offered(shell, tmp_path, complete):
     recipe = tmp_path / "evil.yaml"
     recipe.write_text(
         'name: evil\nmodel: {d_model;touch PWNED;#: 3, norm: rms, "a\\nplain,zz": 1}\n'
-        'train: {"steps$(touch PWNED)": 5, "steps`id`": 5, steps: "5 | id", max_tokens: $HOME, loss: "\\e[2J"}\n'
+        'train: {"steps$(touch PWNED)": 5, "steps`id`": 5, steps: 5}\n'
     )
     assert complete("run", str(recipe), "model.", shell=shell) == ["model.norm="]
     assert complete("run", str(recipe), "train.st", shell=shell) == ["train.steps="]
-    for name in ("steps", "max_tokens", "loss"):
-        assert complete("run", str(recipe), f"train.{name}=", shell=shell) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import socket
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 import click
 
 from paddle_tfm import runtime
-from paddle_tfm.cli.board.pages import CURVES, KNOWN, unknown_script
+from paddle_tfm.cli.board.pages import CURVES, KNOWN, version
 from paddle_tfm.cli.common import echo, warn
 from paddle_tfm.errors import UserError
 
@@ -33,11 +32,11 @@ def command(folder: Path, port: int, host: str) -> None:
         raise UserError(f"{folder}: no curves are here; train first: paddle-tfm run quickstart")
     _free(host, port)
     page = CURVES
-    if script := unknown_script():
+    if version() != KNOWN:
         page = "/"
         warn(
-            f"VisualDL {importlib.metadata.version('visualdl')} has another {script} than {KNOWN}, whose pages this "
-            f"command puts right: pages are served as they come. `pip install visualdl=={KNOWN}` brings those it knows"
+            f"VisualDL {version()} is served as it comes: this command puts the pages of {KNOWN} right. `pip install "
+            f"visualdl=={KNOWN}` brings those"
         )
     echo(f"VisualDL on {folder}: http://{host}:{port}{page}  (Ctrl-C ends it)")
     sys.stdout.flush()

@@ -1,10 +1,9 @@
 """VisualDL's pages as `paddle-tfm board` serves them: what version 2.5.3 does wrong with our logs is put right on its
-way to the browser, the installed package stays as it is. Another version, of which one such line is not as known, is
-served as it comes, all of it."""
+way to the browser, the installed package stays as it is. Another version is served as it comes."""
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.metadata
 import json
 import os
 import sys
@@ -50,17 +49,9 @@ SCRIPTS = {
 }
 
 
-def unknown_script(folder: Path | None = None) -> str | None:
-    """The first of `SCRIPTS` that the pages below `folder`, those of the installed VisualDL, do not have as it is
-    known; None if all are as known."""
-    if folder is None:
-        spec = importlib.util.find_spec("visualdl")
-        folder = Path(str(spec and spec.origin)).parent / "server" / "dist"
-    files = [file for file in folder.rglob("*.js") if f"/{file.as_posix()}".endswith(tuple(SCRIPTS))]
-    for end, (piece, _) in SCRIPTS.items():
-        if not any(f"/{file.as_posix()}".endswith(end) and piece in file.read_text("utf-8") for file in files):
-            return end.rpartition("/")[2]
-    return None
+def version() -> str:
+    """That of the installed VisualDL."""
+    return importlib.metadata.version("visualdl")
 
 
 def mended_script(path: str, text: str, folder: Path) -> str:
@@ -126,7 +117,7 @@ def main() -> None:
         app.wsgi_app = in_a_language(app.wsgi_app)
         return app
 
-    if unknown_script() is None:
+    if version() == KNOWN:
         server.create_app = create_mended
     os.environ["FLASK_SKIP_DOTENV"] = "1"  # a file .env in the current folder may be somebody else's
     server.main()

@@ -14,8 +14,7 @@ from paddle_tfm.cli.common import console, echo
 from paddle_tfm.cli.doctor import Report
 from paddle_tfm.cli.tables import print_table
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import folders_with, json_text
-from paddle_tfm.recipe.sections.tuning import is_beside
+from paddle_tfm.files import json_text
 from paddle_tfm.tabular import Column, Table
 
 if TYPE_CHECKING:
@@ -59,18 +58,19 @@ def check_runs(folder: Path, registry: Registry, with_data: bool, as_json: bool)
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """A folder itself where it is a run, or half of one; else the runs below it, trials of tuning only if there are no
-    others.
+    """A folder itself where it is half a run; else `runs_below` it.
 
     Raises:
         UserError: none is there.
     """
-    if any((folder / name).exists() for name in ("recipe.yaml", "identity.json", "checkpoints")):
+    if any((folder / name).exists() for name in ("recipe.yaml", "checkpoints")):
         return [folder]
-    runs = folders_with(folder, "identity.json")
+    from paddle_tfm.train.run import runs_below
+
+    runs = runs_below(folder)
     if not runs:
         raise UserError(f"{folder}: no run is here, and no recipe; `paddle-tfm ls runs` shows where runs are")
-    return [run for run in runs if not is_beside(run)] or runs
+    return runs
 
 
 def _check(run: Path, registry: Registry, with_data: bool, report: Report | None) -> dict[str, Any]:
