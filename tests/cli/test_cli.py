@@ -483,7 +483,7 @@ def test_show_prints_yaml_that_runs_again(tmp_path):
     assert [run.data for run in shown] == [run.data for run in runs] and len(runs) == 15
 
 
-def test_check_says_that_a_recipe_is_sound_or_all_that_is_wrong(tmp_path):
+def test_check_says_that_a_recipe_is_sound_or_all_that_is_wrong():
     sound, note = call("check", "reverse").out.splitlines()
     assert sound == "reverse.yaml is sound: 1 variant × 1 seed"
     assert note == (
@@ -495,13 +495,8 @@ def test_check_says_that_a_recipe_is_sound_or_all_that_is_wrong(tmp_path):
     done = call("check", "reverse", "model.norm={encoder: layer, decoder: batch}")
     assert done.status == 0
     assert re.search(r"^note: default: norm 'batch' in the decoder: ", done.out, re.M)
-    (tmp_path / "bad.yaml").write_text("base: reverse.yaml\nmodel: {norm: nrm, placement: pst}\nseeds: [1]\n")
-    done = call("check", "bad.yaml")
-    assert done.status == 2
-    assert [line.split()[:3] for line in done.err.splitlines()[1:]] == [
-        ["line", "2", "model.norm"],
-        ["line", "2", "model.placement"],
-    ]
+    done = call("check", "reverse", "model.norm=nrm", "model.placement=pst")
+    assert done.status == 2 and "2 problems" in done.err
 
 
 def test_cp_copies_with_comments_and_never_overwrites_unasked(tmp_path):

@@ -32,12 +32,7 @@ MODULES = (
     "pydantic",
 )
 ONCE = [*TINY, "seeds=[1]"]
-COMMANDS = {
-    "command": ["run", "reverse", *ONCE, "--executor={name: command, template: '{cell}'}"],
-    "check": ["check", "reverse", *ONCE, "--resume"],
-    "doctor": ["doctor"],
-}
-BY_RAY = ["run", "reverse", *ONCE, "--executor=ray"]
+RAY = pytest.param("ray", marks=[pytest.mark.cluster, pytest.mark.skipif(not find_spec("ray"), reason="no Ray")])
 
 
 @pytest.fixture
@@ -47,12 +42,9 @@ def foreign(tmp_path):
     return tmp_path
 
 
-RAY = pytest.param("ray", marks=[pytest.mark.cluster, pytest.mark.skipif(not find_spec("ray"), reason="no Ray")])
-
-
-@pytest.mark.parametrize("name", [*COMMANDS, RAY])
-def test_no_command_executes_what_lies_there(foreign, name):
-    command = [*runtime.python(), "-m", "paddle_tfm", *(BY_RAY if name == "ray" else COMMANDS[name])]
+@pytest.mark.parametrize("executor", ["{name: command, template: '{cell}'}", RAY])
+def test_no_command_executes_what_lies_there(foreign, executor):
+    command = [*runtime.python(), "-m", "paddle_tfm", "run", "reverse", *ONCE, f"--executor={executor}"]
     done = subprocess.run(command, cwd=foreign, capture_output=True, text=True)
     assert not (foreign / "executed").exists()
     assert done.returncode == 0, done.stderr
@@ -89,16 +81,3 @@ def test_nor_do_the_curves(foreign):
         board.wait()
     assert not (foreign / "executed").exists()
     assert "dotenv" not in (foreign / "said").read_text()  # who reads it says that, or who would and cannot
-
-
-def test_a_worker_that_is_spawned_takes_none_either(foreign, tmp_path_factory):
-    """Of a script, such as the console script: beside it Python looks itself, and in the current folder it does not."""
-    arguments = ["run", "reverse", *TINY, "seeds=[1, 2]", "--workers=2"]
-    program = (
-        "from paddle_tfm import processes\nfrom paddle_tfm.cli import main\nif __name__ == '__main__':\n"
-        f"    processes.can_fork = lambda: False\n    main({arguments})"
-    )
-    script = tmp_path_factory.mktemp("bin") / "paddle-tfm.py"
-    script.write_text(program)
-    done = subprocess.run([sys.executable, script], cwd=foreign, capture_output=True, text=True)
-    assert (done.returncode, (foreign / "executed").exists()) == (0, False), done.stderr

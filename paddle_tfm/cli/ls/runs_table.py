@@ -11,7 +11,7 @@ from rich.text import Text
 
 from paddle_tfm import units
 from paddle_tfm.sweep.standing import Standing
-from paddle_tfm.tabular import ESSENTIAL, GAP, Column, Line, Table, wrapped
+from paddle_tfm.tabular import ESSENTIAL, Column, Line, Table, wrapped
 
 if TYPE_CHECKING:
     from paddle_tfm.sweep.overview import Overview
@@ -21,7 +21,6 @@ OUT_OF_ORDER = ("killed", "silent", "unreadable")
 NEXT = 3  # waiting runs that are more interesting than finished ones
 MOST_NOTES = 3
 CONTINUE = "continue with this, and with --executor or --workers as before:"
-BAR = 8
 OTHER_COLUMNS = 56  # cells beside the name, in the widest usual case
 LEAST_NAME = 18
 
@@ -35,15 +34,13 @@ def clock(seconds: float | None) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def table(runs: Sequence[Standing], width: int | None = None, bar: bool = False) -> Table[Standing]:
-    """Runs as rows. `width`: of the page; long names are shortened. `bar`: with one for each run, if it fits."""
+def table(runs: Sequence[Standing], width: int | None = None) -> Table[Standing]:
+    """Runs as rows. `width`: of the page; long names are shortened."""
     best = {run.best for run in runs if run.best}
     metric = units.metric_name(best.pop()).replace(" ", "\N{NO-BREAK SPACE}") if len(best) == 1 else "score"
     moves = any(run.state == "running" for run in runs)
     following = next((run.name for run in runs if run.state == "waiting"), "") if moves else ""
     room = None if width is None else max(LEAST_NAME, width - OTHER_COLUMNS)
-    # By the usual width of a column and not by today's, so that it does not come and go.
-    bar = bar and room is not None and room >= max(len(run.name) for run in runs) + BAR + GAP
 
     def name(run: Standing) -> str:
         return run.name if room is None or len(run.name) <= room else f"…{run.name[1 - room :]}"
@@ -56,7 +53,6 @@ def table(runs: Sequence[Standing], width: int | None = None, bar: bool = False)
 
     columns = [
         _column("run", name, style=style),
-        *([_column("", _bar, importance=10, style=style)] if bar else []),
         _column("step", lambda run: "next" if run.name == following else _step(run), right=True, style=style),
         _column("loss", lambda run: "" if run.loss is None else units.text(run.loss), 60, True),
         _column("tokens/s", lambda run: number(run.tokens_per_second), 40, True),
@@ -83,11 +79,6 @@ def _step(run: Standing) -> str:
             return "starting"
         return f"{run.step:,}/{run.steps:,}" if run.step < run.steps else "scoring"
     return run.state if run.state in ("done", "waiting") or not run.step else f"{run.state} at {run.step:,}"
-
-
-def _bar(run: Standing) -> str:
-    full = round(BAR * run.step / run.steps) if run.steps else 0
-    return "█" * full + "·" * (BAR - full) if run.state != "waiting" else ""
 
 
 def _score(run: Standing) -> str:
@@ -162,11 +153,10 @@ class RunsTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, height = options.max_width, console.size.height - 1
-        bar = not options.legacy_windows and options.encoding.startswith("utf")
-        for line in self.lines(width, height, bar):
+        for line in self.lines(width, height):
             yield Text.assemble(*line, no_wrap=True, overflow="crop", end="\n")
 
-    def lines(self, width: int, height: int, bar: bool = True) -> list[Line]:
+    def lines(self, width: int, height: int) -> list[Line]:
         """At most `height` lines of at most `width` cells."""
         runs = self.overview.runs
         if not runs:
@@ -175,10 +165,10 @@ class RunsTable:
         foot += [[(part, style)] for text, style in self.below for part in wrapped(text, width)]
         head: list[Line] = [[(self.title, "bold")]] if self.title else []
         room = height - len(head) - len(foot)
-        body = list(table(runs, width, bar).lines(width))
+        body = list(table(runs, width).lines(width))
         if len(body) > room:
             some = chosen(runs, max(1, room - (len(body) - len(runs)) - 1))
-            body = [*table(some, width, bar).lines(width), [(_hidden(runs, some, width), "dim")]]
+            body = [*table(some, width).lines(width), [(_hidden(runs, some, width), "dim")]]
         return [*head, *body, *foot][:height]
 
 
