@@ -1,13 +1,10 @@
 """Random segmentations: the distributions of the papers, counted out by hand."""
 
-import gzip
 import math
-import os
 import random
 from collections import Counter
 from functools import cache
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,16 +109,7 @@ def test_bpe_dropout_over_all_choices(dropout):
 
 
 def some_words():
-    """Real ones where `PADDLE_TFM_DATA` says where they are."""
-    lines = [*texts(200), *ODD]
-    if folder := os.environ.get("PADDLE_TFM_DATA"):
-        lines += Path(folder, "tatoeba-en-zh", "cmn.txt").read_text("utf-8").split("\n")[::10]
-        for language in ("de", "en"):
-            with gzip.open(
-                Path(folder, "multi30k", f"val.{language}.gz"), "rt", encoding="utf-8", newline="\n"
-            ) as file:
-                lines += file
-    return sorted({word for line in lines for word in line.split()})
+    return sorted({word for line in [*texts(200), *ODD] for word in line.split()})
 
 
 @pytest.mark.parametrize("byte_fallback", [True, False])
