@@ -83,9 +83,8 @@ class AtAllSites(ComponentUnderTest):
 
     @cached_property
     def scenes(self) -> list[Scene]:
-        """The scenes of all sites together."""
-        scenes = super().scenes
-        return [scene for scene in scenes if scene.where.startswith(scenes[0].where) and scene.size != ONE_SENTENCE]
+        """All but the one of a single sentence."""
+        return [scene for scene in super().scenes if scene.size != ONE_SENTENCE]
 
 
 def each_option(subject: ComponentUnderTest, observe: Observe) -> Result:

@@ -14,7 +14,7 @@ from paddle_tfm.recipe.uses import default
 from paddle_tfm.testing import EXPECTED_FAILURE, checks, examine
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.scene import Scene
-from paddle_tfm.testing.models.size import ONE_SITE, USUAL, Size
+from paddle_tfm.testing.models.size import ONE_LAYER, USUAL, Size
 from paddle_tfm.testing.results import Failed
 
 pytestmark = pytest.mark.conformance
@@ -132,7 +132,7 @@ def test_rows_cover_every_pair():
 
 
 ROWS = [{kind: row[kind] for kind in KINDS} for row in covering({kind: installed(kind) for kind in KINDS})]
-INVARIANTS = ("causal", "padding", "neighbours", "cached", "beams", "saved", "masked_rows")
+INVARIANTS = ("causal", "padding", "neighbours", "cached", "beams", "masked_rows")
 
 # (kind, its variants, other kind) → variants of that kind beside which they are refused; every other pair is built.
 _NEED_QUERIES = ("cope", "nope_hybrid", "rotary", "shaw", "transformer_xl", "xpos", "yarn")
@@ -192,7 +192,7 @@ def test_which_pairs_are_refused(one, two):
     """One refusal more is a variant that people can no longer combine, one less a check that is gone."""
     refused = set()
     for pair in itertools.product(installed(one), installed(two)):
-        problems = problems_of(scene_of(dict(zip((one, two), pair)), ONE_SITE))
+        problems = problems_of(scene_of(dict(zip((one, two), pair)), ONE_LAYER))
         assert all("does not support" in each or "which the placement asks for" in each for each in problems), problems
         if problems:
             refused.add(tuple(zip((one, two), pair)))

@@ -38,7 +38,7 @@ class QuickSubject(ComponentUnderTest):
         if self.kind in PER_SITE:
             names = [f"{stack}.{sublayer}" for stack, sublayer in sites(self.kind)]
             if not self._refusal(everywhere := self.at(names)):
-                return everywhere, [(name, None) for name in names], {}
+                return everywhere, names, {}
         return super()._accepted
 
     def scene(self) -> "QuickScene":

@@ -28,7 +28,7 @@ LEFT_OUT = {
 # by chance. The mutants and the right ones of this folder do.
 OF_NONE_SHIPPED = {
     "attention": {"aux_losses"},
-    "placement": {"left_out"},
+    "placement": set(),
     **{kind: {"dropout"} for kind in ("position", "norm", "feed_forward", "head")},
 }
 

@@ -124,7 +124,7 @@ def stateless(scene: ModelUnderTest) -> Result:
     model, batch = scene.model(), scene.batch()
     other = scene.batch(seed=9)  # of one shape, and sentences of other lengths: what is kept may belong to a shape
     other = select_rows(other, list(range(other.source.shape[0]))[::-1])
-    before = {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
+    before = _numbers(model)
     first = scene.outputs(model, batch)
     scene.outputs(model, other)
     if not np.array_equal(first, scene.outputs(model, batch)):
@@ -161,52 +161,40 @@ def stateless(scene: ModelUnderTest) -> Result:
 @check(
     *LAYERS,
     WHOLE_MODEL,
-    invariant="saved and loaded, it is the same",
-    consequence="a checkpoint does not hold the model that was trained",
+    invariant="saved and loaded it is the same, and trained on as one that never stopped",
+    consequence="a checkpoint does not hold the model that was trained: a run that is resumed is another run",
     hint="tensors that change in training and are neither parameters nor persistable buffers; values drawn in the "
-    "constructor and kept outside both",
-    each_scene=True,
+    "constructor and kept outside both; a count of batches as a Python number (register_buffer)",
 )
-def saved(model_under_test: ModelUnderTest) -> Result:
-    model, other = model_under_test.model(), model_under_test.model(seed=99, moved=False)
-    state = {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
-    if state.keys() != other.state_dict().keys():
-        return Failed("two models of one recipe have different names in their state")
-    for name, tensor in other.state_dict().items():
-        tensor.set_value(state[name])
-    batch = model_under_test.batch()
-    usual, loaded = (model_under_test.outputs(each, batch) for each in (model, other))
-    return difference(usual, loaded, "the loaded model", 0.0) or Passed()
-
-
-@check(
-    *LAYERS,
-    WHOLE_MODEL,
-    invariant="saved, loaded and trained on, it is the same as one that never stopped",
-    consequence="a run that is resumed is another run",
-    hint="numbers that training counts or averages and that are neither parameters nor persistable buffers: a count of "
-    "batches as a Python number (register_buffer)",
-)
-def resumed(subject) -> Result:
+def saved(subject) -> Result:
     model_under_test: ModelUnderTest = subject.scenes[0]
-    kept, loaded = model_under_test.model(moved=False), model_under_test.model(seed=99, moved=False)
+    kept, loaded = model_under_test.model(), model_under_test.model(seed=99, moved=False)
     for seed in range(STEPS):
         _train(model_under_test, kept, seed)
-    state = {name: tensor.numpy().copy() for name, tensor in kept.state_dict().items()}
+    state = _numbers(kept)
+    if state.keys() != loaded.state_dict().keys():
+        return Failed("two models of one recipe have different names in their state")
     for name, tensor in loaded.state_dict().items():
-        if name in state:
-            tensor.set_value(state[name])
-    for seed in range(STEPS, 2 * STEPS):
-        for model in (kept, loaded):
-            _train(model_under_test, model, seed)
-    after = {name: tensor.numpy() for name, tensor in kept.state_dict().items()}
-    for name, tensor in loaded.state_dict().items():
-        what = f"{STEPS} steps, saved and loaded, {STEPS} more steps: {name}"
-        if name in after and (failed := difference(after[name], tensor.numpy(), what, 0.0)):
-            return failed
+        tensor.set_value(state[name])
     batch = model_under_test.batch()
-    usual, other = (model_under_test.outputs(model.eval() or model, batch) for model in (kept, loaded))
-    return difference(usual, other, f"{STEPS} steps, saved and loaded, {STEPS} more steps", 0.0) or Passed()
+    for steps in (0, STEPS):
+        for seed in range(STEPS, STEPS + steps):
+            for model in (kept, loaded):
+                _train(model_under_test, model, seed)
+        what = "the loaded model" + (f", {steps} steps later" if steps else "")
+        usual, other = (model_under_test.outputs(model.eval() or model, batch) for model in (kept, loaded))
+        if failed := difference(usual, other, what, 0.0):
+            return failed
+    other_state = _numbers(loaded)
+    for name, value in _numbers(kept).items():
+        if failed := difference(value, other_state[name], f"{what}: {name}", 0.0):
+            return failed
+    return Passed()
+
+
+def _numbers(model: nn.Layer) -> dict[str, np.ndarray]:
+    """A model's state as it is now."""
+    return {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
 
 
 def _grown(model: nn.Layer, call: Callable[[], object]) -> str:

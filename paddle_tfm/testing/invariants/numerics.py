@@ -60,9 +60,18 @@ def masked_rows(model_under_test: ModelUnderTest) -> Result:
     consequence="a spike in training ends in NaN",
     hint="exp, division, square roots at 0 (`std` of equal numbers), squares of large numbers: shift, clip or "
     "add a small number; F.silu, whose gradient is NaN below −88 on a CPU: x * F.sigmoid(x)",
-    each_scene=True,
 )
-def extremes(scene: Scene) -> Result:
+def extremes(subject) -> Result:
+    places = [(scene, 0) for scene in subject.scenes]
+    if subject.kind != "position":  # no instance of it gets what is made larger
+        once = subject.one_layer
+        places += [(once, i) for i in range(1, len(once.instances(once.model(moved=False))))]
+    return next((failed for scene, place in places if (failed := _extremes_at(scene, place))), Passed())
+
+
+def _extremes_at(scene: Scene, place: int) -> Failed | None:
+    """Failed where numbers are not finite behind the component's instance of this number. At one place only: from layer
+    to layer a factor would grow beyond all numbers."""
     for factor in FACTORS:
         what = f"its input times {factor:g}"
         model = scene.model()
@@ -76,13 +85,11 @@ def extremes(scene: Scene) -> Result:
             with paddle.no_grad():
                 for table in embeddings(model):
                     table.weight.set_value(table.weight * factor)
-        for layer in scene.instances(model)[
-            :1
-        ]:  # at one place: from layer to layer a factor would grow beyond all numbers
+        for layer in scene.instances(model)[place : place + 1]:
             layer.register_forward_pre_hook(lambda layer, inputs, factor=factor: (inputs[0] * factor, *inputs[1:]))
         if failed := not_finite(scene, model, scene.batch(), what):
-            return failed
-    return Passed()
+            return Failed(f"{failed.text} [{scene}]")
+    return None
 
 
 def _head_not_finite(model, scene: Scene, factor: float, what: str) -> Failed | None:

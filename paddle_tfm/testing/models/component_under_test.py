@@ -22,7 +22,7 @@ from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
 from paddle_tfm.registry import Registry
 from paddle_tfm.testing.models.scene import Scene
-from paddle_tfm.testing.models.size import LONG_TEXT, MAX_LENGTH, ODD, ONE_SENTENCE, ONE_SITE, USUAL, VOCABULARY, Size
+from paddle_tfm.testing.models.size import LONG_TEXT, MAX_LENGTH, ODD, ONE_LAYER, ONE_SENTENCE, USUAL, VOCABULARY, Size
 from paddle_tfm.testing.other_process import in_another_order
 
 PROBE = "probe of every hook"
@@ -165,8 +165,8 @@ class ComponentUnderTest:
             raise UserError(f"{self} cannot be built: {_sentences(error)}") from error
 
     @cached_property
-    def _accepted(self) -> tuple[object, list[tuple[str, object]], dict[str, str]]:
-        """(this kind's value with the component wherever it may stand, the same for each site alone, refusals)."""
+    def _accepted(self) -> tuple[object, list[str], dict[str, str]]:
+        """(this kind's value with the component wherever it may stand, the sites, site → why it is refused there)."""
         if self.kind not in ModelSettings.model_fields:
             self._require_buildable()
             return None, [], {}
@@ -174,16 +174,16 @@ class ComponentUnderTest:
             if refusal := self._refusal(self.spec):
                 raise UserError(f"{self} cannot be built: {refusal}")
             return self.spec, [], {}
-        values = {f"{stack}.{sublayer}": self.at([f"{stack}.{sublayer}"]) for stack, sublayer in sites(self.kind)}
-        answers = {name: self._refusal(value) for name, value in values.items()}
+        names = [f"{stack}.{sublayer}" for stack, sublayer in sites(self.kind)]
+        answers = {name: self._refusal(self.at([name])) for name in names}
         refusals = {name: refusal for name, refusal in answers.items() if refusal}
-        alone = [(name, value) for name, value in values.items() if not answers[name]]
-        if not alone:
+        accepted = [name for name in names if not answers[name]]
+        if not accepted:
             raise UserError(f"{self} cannot be built at any site: {'; '.join(dict.fromkeys(refusals.values()))}")
-        everywhere = self.at([name for name, _ in alone])
+        everywhere = self.at(accepted)
         if refusal := self._refusal(everywhere):
             raise UserError(f"{self} cannot stand at several sites at once: {refusal}")
-        return everywhere, alone, refusals
+        return everywhere, accepted, refusals
 
     def site(self, prefer: str = "") -> LayerSite:
         """A site where the component may stand: the preferred one, if it may."""
@@ -193,13 +193,13 @@ class ComponentUnderTest:
     @property
     def site_names(self) -> list[str]:
         """Where it may stand, such as "decoder.cross"."""
-        return [name for name, _ in self._accepted[1]]
+        return self._accepted[1]
 
     @cached_property
     def scenes(self) -> list[Scene]:
-        """Several sizes with the component wherever it may stand, and each site alone."""
-        everywhere, alone, refusals = self._accepted
-        where = "at every site" if not refusals else "at " + ", ".join(name for name, _ in alone)
+        """Several sizes with the component wherever it may stand."""
+        everywhere, _, refusals = self._accepted
+        where = "at every site" if not refusals else "at " + ", ".join(self.site_names)
         scenes = [
             Scene(self, size, self.settings(size, everywhere), where)
             for size in (USUAL, ODD, ONE_SENTENCE)
@@ -207,10 +207,14 @@ class ComponentUnderTest:
         ]
         if self.kind == "attention":
             scenes.append(Scene(self, USUAL, self._probed(everywhere), f"{where}, under encodings of every hook"))
-        for name, value in alone if len(alone) > 1 else []:
-            size = USUAL if self._refusal(value, ONE_SITE) else ONE_SITE
-            scenes.append(Scene(self, size, self.settings(size, value), f"at {name}"))
         return scenes
+
+    @cached_property
+    def one_layer(self) -> Scene:
+        """The first scene with one layer a stack, in which the component stands once at each site."""
+        everywhere = self._accepted[0]
+        size = USUAL if self._refusal(everywhere, ONE_LAYER) else ONE_LAYER
+        return Scene(self, size, self.settings(size, everywhere), self.scenes[0].where)
 
     @cached_property
     def long_scenes(self) -> list[Scene]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import paddle
@@ -19,25 +19,11 @@ from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.testing.models.model_under_test import Dtype, ModelUnderTest, drop_nothing, gradient_through, same_draws
 from paddle_tfm.testing.models.size import FIRST_WORD, VOCABULARY, Size
 
+if TYPE_CHECKING:
+    from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
+
 SHORT = 12  # tokens of a text of which each is looked at
 MIN_LOG_PROB = -50.0  # log-probabilities below are the same: a word that is ruled out has some very negative number
-
-
-class SceneComponent(Protocol):
-    """What a scene needs of the component in it; `ComponentUnderTest` is one."""
-
-    kind: str
-    cls: type[nn.Layer]
-    expected_failures: Mapping[str, str]
-
-    @property
-    def scenes(self) -> list[Scene]:
-        """All scenes of it."""
-        ...
-
-    def make(self, settings: ModelSettings, seed: int = 1) -> Transformer:
-        """A model of these settings."""
-        ...
 
 
 def make_batch(size: Size, extra_padding: int = 0, seed: int = 0, padding: int = PAD) -> Batch:
@@ -112,7 +98,7 @@ def _shut(name: str, parameter: Tensor) -> bool:
 class Scene(ModelUnderTest[Transformer]):
     """A size of model with the component at certain sites; `where` says which."""
 
-    subject: SceneComponent
+    subject: ComponentUnderTest
     size: Size
     settings: ModelSettings
     where: str

@@ -23,5 +23,5 @@ class Size:
 USUAL = Size(16, 2, 24, 2, 2, (5, 3, 4), (4, 6, 2))
 ODD = Size(24, 3, 20, 1, 3, (7, 1, 3), (1, 5, 9))
 ONE_SENTENCE = Size(8, 1, 12, 2, 1, (3,), (5,))
-ONE_SITE = Size(16, 2, 24, 1, 1, (5, 3, 4), (4, 6, 2))  # what may be wrong between layers is seen at every site
+ONE_LAYER = Size(16, 2, 24, 1, 1, (5, 3, 4), (4, 6, 2))
 LONG_TEXT = Size(16, 2, 24, 1, 1, (70, 4), (3, 72))  # longer than a table or a mask of 32 or 64 reaches

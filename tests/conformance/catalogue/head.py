@@ -44,7 +44,7 @@ WRONG = {
             "minus infinity at padding", "return -(1.0 - smoothing) * picked - smoothing * spread",
             "return paddle.where(target == self.pad_id, picked * float('inf'), -(1.0 - smoothing) * picked - "
                 "smoothing * spread)",
-            "padded_targets",
+            "every_word",
         ),
         (
             "adds the state before it", _LOGITS,
@@ -61,7 +61,7 @@ WRONG = {
             "count = (target != self.pad_id).astype(picked.dtype)\n"
                 "        losses = (-(1.0 - smoothing) * picked - smoothing * spread) / count\n"
                 "        return paddle.where(target == self.pad_id, paddle.zeros_like(picked), losses)",
-            "padded_targets",
+            "every_word",
         ),
         ("logits in float16", "logits = self.output(h)",
          f"logits = self.output(h)\n        logits = {_through('float16', 'logits')}", "smooth"),

@@ -93,15 +93,15 @@ WRONG = {
         ),
         (
             "running statistics never updated", "self.remember(mean.detach(), variance.detach())", "pass",
-            "running_statistics",
+            "momentum",
         ),
         (
             "the running mean moves away", "self.momentum * (mean - self.mean)", "self.momentum * (self.mean - mean)",
-            "running_statistics",
+            "momentum",
         ),
         (
             "the running variance is a standard deviation", "(variance - self.variance))",
-            "(variance.sqrt() - self.variance))", "running_statistics",
+            "(variance.sqrt() - self.variance))", "momentum",
         ),
         (
             "batch statistics in evaluation", "if self.training and float(real.sum()) > 1:",
@@ -130,13 +130,13 @@ WRONG = {
         ("padding in the running mean", "self.remember(mean.detach(), variance.detach())",
          "self.remember(x.mean([0, 1]).detach(), variance.detach())", "padding_in_training"),
         ("the running mean is one of all tokens", "self.remember(mean.detach(), variance.detach())",
-         "self.remember((mean + (x.mean([0, 1]) - mean)).detach(), variance.detach())", "running_statistics"),
+         "self.remember((mean + (x.mean([0, 1]) - mean)).detach(), variance.detach())", "momentum"),
         (
             "a count of batches that no checkpoint holds",
             "        self.mean.set_value(self.mean + self.momentum * (mean - self.mean))",
             "        self.count = getattr(self, 'count', 0) + 1\n"
                 "        self.mean.set_value(self.mean + max(self.momentum, 1 / self.count) * (mean - self.mean))",
-            "resumed",
+            "saved",
         ),
     ],
     "norm/batch_per_position": [
@@ -167,7 +167,7 @@ WRONG = {
         ("all tokens divided by the largest channel of the batch, lest a square overflow",
          "rows = algebra.flatten(x, self.weight.dtype)",
          "rows = algebra.flatten(x, self.weight.dtype)\n        rows = rows / rows.detach().abs().max().clip(min=1e-6)",
-         "loud_neighbour"),
+         "precision"),
     ],
     "norm_variants:PlainLayerNorm": [
         ("eps of 1e-1", "paddle.sqrt(variance + 1e-5)", "paddle.sqrt(variance + 1e-1)", "invariances"),

@@ -85,7 +85,7 @@ WRONG = {
          "            first = first if i else x\n            x = first + branch\n        return x",
          "each_branch_once"),
         ("dropout without its factor", "F.dropout(branch, self.rate)",
-         "F.dropout(branch, self.rate, mode='downscale_in_infer')", "branch_dropout"),
+         "F.dropout(branch, self.rate, mode='downscale_in_infer')", "left_out"),
         ("branches in float16", "            x = x + branch", f"            x = x + {_through('float16', 'branch')}",
          "smooth"),
         (

@@ -17,13 +17,11 @@ from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, diffe
 
 WIDTH, ROWS, LENGTH = 32, 24, 6
 UNEVEN = 20  # a width that 8 and 16 do not divide: blocks of channels have a rest
-NUM_BATCHES = 300  # enough for running statistics with a weight of 0.02 or more for each new batch
-MAX_GAP = 0.15  # what running statistics may then be off
+MAX_GAP = 0.15  # what running statistics of one batch may be off
 MAX_MOVE = 2e-3  # of the output, under a change that it is invariant to
 FAR, HALF_UNIT, ROUNDINGS = 1e3, 2.0**-24, 64  # of float32; a square loses FAR times as much as rounding
 BATCHES = (range(4), range(4, 10), range(10, ROWS))  # the sentences, in batches of unequal size
 MAX_POOLED_GAP = 1e-3
-TIMES_LARGER = 1e8
 CHANGES = ("scale", "shift", "channel_scale", "channel_shift")
 
 
@@ -90,23 +88,6 @@ def own_positions(subject: ComponentUnderTest) -> Result:
             if failed := difference(together[row][real], alone[0][real], f"sentence {row} of {ROWS}"):
                 return failed
     return Passed()
-
-
-@check(
-    "norm",
-    invariant="a sentence gets the same beside one whose numbers are 10⁸ times as large",
-    consequence="one token that stands out takes the digits of all others, or makes them zero",
-    hint="`x.max()` or `x.abs().mean()` of a whole batch: each token, or channel, has its own size",
-)
-def loud_neighbour(subject: ComponentUnderTest) -> Result:
-    if "neighbours" in subject.expected_failures:
-        return Skip("its sentences influence each other, as it says")
-    probe = NormProbe(subject)
-    probe.norm.eval()
-    loud = probe.x.clone()
-    loud[0] *= TIMES_LARGER
-    first = int(probe.valid[0].sum())  # real token of the second sentence
-    return difference(probe(probe.x)[first:], probe(loud)[first:], "a sentence beside them") or Passed()
 
 
 @check(
@@ -182,8 +163,10 @@ def digits(subject: ComponentUnderTest) -> Result:
 @check(
     "norm",
     invariant="`momentum` is the weight of the newest batch: with 1, evaluation gives what training on one batch gave",
-    consequence="running statistics follow the wrong batches, and re-estimating them gives other ones",
-    hint="running += momentum · (batch − running); Paddle's own `momentum` is 1 minus that",
+    consequence="what is evaluated is not what was trained: running statistics follow the wrong batches, are never "
+    "updated, or are of padding too",
+    hint="running += momentum · (batch − running), Paddle's own `momentum` is 1 minus that; what the update counts, that "
+    "it happens at all, the variance",
 )
 def momentum(subject: ComponentUnderTest) -> Result:
     probe = NormProbe(subject)
@@ -202,29 +185,6 @@ def momentum(subject: ComponentUnderTest) -> Result:
     probe(probe.x)
     if (gap := probe.gap()) > MAX_GAP:
         return Failed(f"with momentum 1, after one batch, evaluation differs by {gap:.2g} from training")
-    return Passed()
-
-
-@check(
-    "norm",
-    invariant="after training on the same tokens again and again, evaluation gives what training gave",
-    consequence="what is evaluated is not what was trained: running statistics are wrong, never updated, or of "
-    "padding too",
-    hint="the update of running statistics: its direction, what it counts, that it happens at all, the variance",
-)
-def running_statistics(subject: ComponentUnderTest) -> Result:
-    probe = NormProbe(subject)
-    probe.norm.train()
-    before = probe.gap()
-    for _ in range(NUM_BATCHES):
-        probe(probe.x)
-    after = probe.gap()
-    if after > MAX_GAP:
-        return Failed(
-            f"after {NUM_BATCHES} batches, evaluation differs by {after:.2g} from training (at first by {before:.2g})"
-        )
-    if before > 1e-6:
-        return Note(f"train-evaluation gap {before:.2g} at first, {after:.2g} after {NUM_BATCHES} batches")
     return Passed()
 
 

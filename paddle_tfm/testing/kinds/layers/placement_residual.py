@@ -87,7 +87,7 @@ def _output_sizes(scene: Scene, gain: float) -> dict[str, float]:
     model = scene.model(moved=False)
     with paddle.no_grad():
         for name, stack in model.stacks().items():
-            if f"{name}.self" not in scene.where and "every" not in scene.where:
+            if name not in stacks(scene.subject):
                 continue
             for layer in stack.layers:
                 for weight in (weight for branch in layer.branches().values() for weight in branch.branch_weights()):
@@ -101,48 +101,52 @@ def _output_sizes(scene: Scene, gain: float) -> dict[str, float]:
 
 
 SENTENCES, DRAWS, SMALL = 16, 48, 0.002  # branches so small that what they do adds up
+HALF = 0.5
 OUT, AS_LOUD = 0.02, 0.004  # of a branch: what is left where it is left out; how near 1 is 1
-MAX_OFF, ERRORS = 0.05, 4.0  # of the mean, or so many standard errors
+MAX_OFF = {0.0: 0.05, HALF: 0.3}  # of the mean: what is dropped scatters, and is half without its factor
+ERRORS = 4.0  # standard errors that it may be off, too
 
 
 @check(
     "placement",
-    invariant="what is left out by chance is made up for: on average over the draws of training, each branch counts as "
-    "much as in evaluation",
+    invariant="what is dropped or left out by chance is made up for: on average over the draws of training, each "
+    "branch counts as much as in evaluation",
     consequence="in evaluation branches are louder than in training: what is evaluated is not what was trained",
-    hint="a branch that is kept with probability p is divided by p in training, or multiplied by p in evaluation; "
-    "`paddle_tfm.layers.Dropout` on a tensor of ones [B, 1, 1] divides; a method that does neither, as LayerDrop "
-    "(arXiv:1909.11556), declares it in `expected_failures`",
+    hint="dropout's factor 1 / (1 − rate), which `mode='downscale_in_infer'` leaves out; a branch that is kept with "
+    "probability p is divided by p in training, or multiplied by p in evaluation: `paddle_tfm.layers.Dropout` on a "
+    "tensor of ones [B, 1, 1] divides; a method that does neither, as LayerDrop (arXiv:1909.11556), declares it in "
+    "`expected_failures`",
 )
 def left_out(subject: ComponentUnderTest) -> Result:
     shares = {}
-    for stack in stacks(subject):
-        counts = _counts(subject, stack)
+    for stack, dropout in itertools.product(stacks(subject), (0.0, HALF)):
+        counts = _counts(subject, stack, dropout)
         if counts is None:
             continue
         for branch in range(counts.shape[-1]):
             of_branch = counts[..., branch]
             where = f"{stack}, branch {branch} of {counts.shape[-1]} from the bottom"
+            where += f", dropout {dropout:g}" if dropout else ""
             mean, error = of_branch.mean(), of_branch.mean(1).std() / len(of_branch) ** 0.5
             out = np.abs(of_branch) < OUT
-            if out.any() and not out.all() and np.abs(np.median(of_branch[~out]) - 1.0) < AS_LOUD:
+            if not dropout and out.any() and not out.all() and np.abs(np.median(of_branch[~out]) - 1.0) < AS_LOUD:
                 return Failed(
                     f"{where}: left out {out.mean():.0%} of the time, and as loud as in evaluation where it is not"
                 )
-            if abs(mean - 1.0) > max(MAX_OFF, ERRORS * error):
+            if abs(mean - 1.0) > max(MAX_OFF[dropout], ERRORS * error):
                 return Failed(f"{where}: in training it counts on average {mean:.2f} of what it does in evaluation")
-            shares[where] = out.mean()
+            shares[where] = 0.0 if dropout else out.mean()
     if not shares:
-        return Skip("it draws nothing besides the given `dropout`")
+        return Skip("it draws nothing")
     return (
         Note(f"a branch is left out up to {max(shares.values()):.0%} of the time") if max(shares.values()) else Passed()
     )
 
 
-def _counts(subject: ComponentUnderTest, stack: str) -> np.ndarray | None:
+def _counts(subject: ComponentUnderTest, stack: str, dropout: float) -> np.ndarray | None:
     """How much each branch counts in each draw of training, for each sentence [draws, sentences, branches], of what it
     does in evaluation; None: nothing is drawn."""
-    probe = PlacementProbe(subject, stack)
+    probe = PlacementProbe(subject, stack, dropout=dropout)
     rng = np.random.default_rng(21)
     probe.x = paddle.to_tensor(rng.normal(size=(SENTENCES, len(VALID[0]), WIDTH)).astype("float32"))
     probe.valid = [[True] * len(POSITIONS[0])] * SENTENCES

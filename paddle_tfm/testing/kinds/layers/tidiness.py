@@ -20,7 +20,7 @@ from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference
 
 VECTORS, LARGE = ("x", "source", "q", "k", "h", "memory.x"), 30.0
-GAIN = 1e3  # times as large as usual
+GAIN = {"norm": 1e8, "feed_forward": 1e3}  # times as large as usual
 FAR, MIN_BALANCE = 100.0, 0.02  # how far outputs reach to one side, of how far to the other
 
 Case = tuple[Callable[[], object], dict[str, Tensor]]
@@ -175,7 +175,8 @@ def precision(subject: ComponentUnderTest) -> Result:
     if isinstance(probe, NormProbe):
         probe.norm.eval()
     gain = paddle.ones([probe.x.shape[0], 1, 1])
-    gain[1:] = GAIN
+    gain[1:] = GAIN[subject.kind]
     count = int(probe.valid[0].sum()) if isinstance(probe, NormProbe) else None
     usual, beside = (probe(x)[:count] if count else probe(x)[0] for x in (probe.x, probe.x * gain))
-    return difference(usual, beside, f"beside sentences whose numbers are {GAIN:g} times as large") or Passed()
+    what = f"beside sentences whose numbers are {GAIN[subject.kind]:g} times as large"
+    return difference(usual, beside, what) or Passed()
