@@ -20,8 +20,7 @@ class PlainList(MultiHead):
 
     expected_failures: ClassVar[dict[str, str]] = {
         "registered": "the mistake: a plain list registers nothing",
-        "saved": "what is not registered is not in a checkpoint",
-        "resumed": "nor in what a resumed training continues from",
+        "saved": "what is not registered is not in a checkpoint, nor in what a resumed training continues from",
     }
 
     def __init__(self, d_model: int, num_heads: int, dropout: float):

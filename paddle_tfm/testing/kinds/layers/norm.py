@@ -165,8 +165,8 @@ def digits(subject: ComponentUnderTest) -> Result:
     invariant="`momentum` is the weight of the newest batch: with 1, evaluation gives what training on one batch gave",
     consequence="what is evaluated is not what was trained: running statistics follow the wrong batches, are never "
     "updated, or are of padding too",
-    hint="running += momentum · (batch − running), Paddle's own `momentum` is 1 minus that; what the update counts, that "
-    "it happens at all, the variance",
+    hint="running += momentum · (batch − running), Paddle's own `momentum` is 1 minus that; what the update counts, "
+    "that it happens at all, the variance",
 )
 def momentum(subject: ComponentUnderTest) -> Result:
     probe = NormProbe(subject)
