@@ -1,14 +1,12 @@
 """Wrong and right attentions."""
 
+from catalogue.rounding import through
+
 _CONTEXT = "context = paddle.matmul(weights, kv.value)"
 _DENSE = "scores + mask.dense(scores.dtype)"
 _NOTHING = "weights = self.dropout(weights)"
 _SCALE = "scores = scores / math.sqrt(self.head_dim)"
 _WEIGHTS = "weights = F.softmax(scores + mask.dense(scores.dtype), -1)"
-
-
-def _through(dtype: str, value: str) -> str:
-    return f"{value}.astype('{dtype}').astype({value}.dtype)"
 
 
 WRONG = {
@@ -196,13 +194,13 @@ WRONG = {
         ),
         ("the mask of all layers changed in place", _DENSE, "mask.dense(scores.dtype).scale_(0.5) + scores",
          "inputs_unchanged"),
-        ("weights in float16", _NOTHING, f"weights = self.dropout({_through('float16', 'weights')})", "smooth"),
+        ("weights in float16", _NOTHING, f"weights = self.dropout({through('float16', 'weights')})", "smooth"),
         ("scores in float16", "scores = scores / math.sqrt(self.head_dim)",
-         f"scores = {_through('float16', 'scores')} / math.sqrt(self.head_dim)", "smooth"),
-        ("keys cached in bfloat16", "return Past(key, value)", f"return Past({_through('bfloat16', 'key')}, value)",
+         f"scores = {through('float16', 'scores')} / math.sqrt(self.head_dim)", "smooth"),
+        ("keys cached in bfloat16", "return Past(key, value)", f"return Past({through('bfloat16', 'key')}, value)",
          "smooth"),
         ("the source in float16", "value = self.split(self.value(source))",
-         f"value = self.split(self.value({_through('float16', 'source')}))", "smooth"),
+         f"value = self.split(self.value({through('float16', 'source')}))", "smooth"),
         ("the output matrix in bfloat16", "return self.output(self.merge(context))",
          "weight = self.output.weight.astype('bfloat16').astype(context.dtype)\n"
          "        return F.linear(self.merge(context), weight, self.output.bias)", "smooth"),
@@ -506,7 +504,7 @@ RIGHT = {
         )),
         ("scores in float32", (
             ("scores = scores / math.sqrt(self.head_dim)",
-             f"scores = {_through('float32', 'scores')} / math.sqrt(self.head_dim)"),
+             f"scores = {through('float32', 'scores')} / math.sqrt(self.head_dim)"),
         )),
     ],
     "ordinary_attention": [

@@ -1,15 +1,13 @@
 """Wrong and right feed-forward sublayers."""
 
+from catalogue.rounding import through
+
 _HIDDEN = "hidden = self.dropout(hidden)"
 _SWITCH = """    def __init__(self, d_model: int, d_ff: int, dropout: float):
         super().__init__()
         layers = [Linear(d_model, d_ff), Linear(d_ff, d_model)]
         self.layers = nn.LayerList(layers)
         self.dropout = Dropout(dropout)"""
-
-
-def _through(dtype: str, value: str) -> str:
-    return f"{value}.astype('{dtype}').astype({value}.dtype)"
 
 
 WRONG = {
@@ -75,8 +73,8 @@ WRONG = {
             "choices",
         ),
         ("hidden units in float16", "hidden = self.dropout(hidden)",
-         f"hidden = self.dropout({_through('float16', 'hidden')})", "smooth"),
-        ("the input in bfloat16", "F.relu(self.layers[0](x))", f"F.relu(self.layers[0]({_through('bfloat16', 'x')}))",
+         f"hidden = self.dropout({through('float16', 'hidden')})", "smooth"),
+        ("the input in bfloat16", "F.relu(self.layers[0](x))", f"F.relu(self.layers[0]({through('bfloat16', 'x')}))",
          "smooth"),
         (
             "nothing of the 129th token and those behind it", "return self.layers[1](hidden)",

@@ -1,14 +1,12 @@
 """Wrong and right heads."""
 
+from catalogue.rounding import through
+
 _LOGITS = "logits = self.output(h)"
 _LOG_PROBS = "        return logits - paddle.logsumexp(logits, -1, keepdim=True)"
 _LOSS = "return -(1.0 - smoothing) * picked - smoothing * spread"
 _PICKED = "picked = paddle.take_along_axis(log_probs, target.unsqueeze(-1), -1).squeeze(-1)"
 _PROBABILITIES = "return logits - paddle.logsumexp(logits, -1, keepdim=True)"
-
-
-def _through(dtype: str, value: str) -> str:
-    return f"{value}.astype('{dtype}').astype({value}.dtype)"
 
 
 WRONG = {
@@ -64,8 +62,8 @@ WRONG = {
             "every_word",
         ),
         ("logits in float16", "logits = self.output(h)",
-         f"logits = self.output(h)\n        logits = {_through('float16', 'logits')}", "smooth"),
-        ("the state in bfloat16", "logits = self.output(h)", f"logits = self.output({_through('bfloat16', 'h')})", "smooth"),
+         f"logits = self.output(h)\n        logits = {through('float16', 'logits')}", "smooth"),
+        ("the state in bfloat16", "logits = self.output(h)", f"logits = self.output({through('bfloat16', 'h')})", "smooth"),
         (
             "no loss after the 48th token",
             "return -(1.0 - smoothing) * picked - smoothing * spread",

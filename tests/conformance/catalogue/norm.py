@@ -1,5 +1,7 @@
 """Wrong norms."""
 
+from catalogue.rounding import through
+
 _NORM = """        self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
         self.bias = self.create_parameter([d_model], is_bias=True)
 
@@ -7,10 +9,6 @@ _NORM = """        self.weight = self.create_parameter([d_model], default_initia
         centred = x - x.mean(-1, keepdim=True)
         variance = (centred * centred).mean(-1, keepdim=True)
         return centred / paddle.sqrt(variance + self.eps) * self.weight + """
-
-
-def _through(dtype: str, value: str) -> str:
-    return f"{value}.astype('{dtype}').astype({value}.dtype)"
 
 
 WRONG = {
@@ -73,9 +71,9 @@ WRONG = {
          "centred = x - x.mean(-1, keepdim=True) * float(x.shape[-1] % 8 == 0)", "invariances"),
         ("the variance in float16", "variance = (centred * centred).mean(-1, keepdim=True)",
          "variance = (centred * centred).mean(-1, keepdim=True)\n"
-         f"        variance = {_through('float16', 'variance')}", "smooth"),
+         f"        variance = {through('float16', 'variance')}", "smooth"),
         ("all of it in bfloat16", "centred = x - x.mean(-1, keepdim=True)",
-         f"x = {_through('bfloat16', 'x')}\n        centred = x - x.mean(-1, keepdim=True)", "smooth"),
+         f"x = {through('bfloat16', 'x')}\n        centred = x - x.mean(-1, keepdim=True)", "smooth"),
         ("a variance of two means", "variance = (centred * centred).mean(-1, keepdim=True)",
          "variance = ((x * x).mean(-1, keepdim=True) - x.mean(-1, keepdim=True) ** 2).clip(min=0.0)", "digits"),
         ("a sum where a mean is meant", "variance = (centred * centred).mean(-1, keepdim=True)",

@@ -1,5 +1,7 @@
 """Wrong and right placements."""
 
+from catalogue.rounding import through
+
 _SUM = """        self.rate = dropout{more}
 
     def forward(self, x, sublayers, info):
@@ -10,9 +12,16 @@ _SUM = """        self.rate = dropout{more}
             x = x + branch{scale}"""
 
 
-def _through(dtype: str, value: str) -> str:
-    return f"{value}.astype('{dtype}').astype({value}.dtype)"
+def _paths(rate: float, kept: str) -> str:
+    """Stochastic depth's layers of such a rate, and its branches times what is `kept`."""
+    return (
+        f"self.paths = nn.LayerList([Dropout({rate}) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n"
+        "        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n"
+        f"        return x + branch * {kept}"
+    )
 
+
+_PATHS = _paths(0.5, "self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))")
 
 WRONG = {
     "pre": [
@@ -58,7 +67,7 @@ WRONG = {
             "validity and positions exchanged", "self.norms[i](x, info.valid, info.positions)",
             "self.norms[i](x, info.positions, info.valid)", "norm_arguments",
         ),
-        ("the residual in bfloat16", "return x + ", f"return {_through('bfloat16', 'x')} + ", "smooth"),
+        ("the residual in bfloat16", "return x + ", f"return {through('bfloat16', 'x')} + ", "smooth"),
     ],
     "post": [
         (
@@ -86,7 +95,7 @@ WRONG = {
          "each_branch_once"),
         ("dropout without its factor", "F.dropout(branch, self.rate)",
          "F.dropout(branch, self.rate, mode='downscale_in_infer')", "left_out"),
-        ("branches in float16", "            x = x + branch", f"            x = x + {_through('float16', 'branch')}",
+        ("branches in float16", "            x = x + branch", f"            x = x + {through('float16', 'branch')}",
          "smooth"),
         (
             "a table of scales that the initializer draws again", _SUM.format(more="", scale=""),
@@ -150,28 +159,28 @@ WRONG = {
     ],
     "placement_variants:StochasticDepth": [
         ("branches of a tenth of the sentences are left out, and never made up for",
-         "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
-         "self.paths = nn.LayerList([Dropout(0.1) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * (self.paths[i](paddle.ones([x.shape[0], 1, 1])) > 0).astype(x.dtype)",
+         _PATHS,
+         _paths(0.1, "(self.paths[i](paddle.ones([x.shape[0], 1, 1])) > 0).astype(x.dtype)"),
          "left_out"),
         ("a branch is left out for the whole batch, and never made up for",
-         "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
-         "self.paths = nn.LayerList([Dropout(0.1) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * (self.paths[i](paddle.ones([1, 1, 1])) > 0).astype(x.dtype)",
+         _PATHS,
+         _paths(0.1, "(self.paths[i](paddle.ones([1, 1, 1])) > 0).astype(x.dtype)"),
          "left_out"),
         ("channels are left out, and never made up for",
-         "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
-         "self.paths = nn.LayerList([Dropout(0.2) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * (self.paths[i](paddle.ones(x.shape)) > 0).astype(x.dtype)",
+         _PATHS,
+         _paths(0.2, "(self.paths[i](paddle.ones(x.shape)) > 0).astype(x.dtype)"),
          "left_out"),
         ("made up for twice",
-         "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
-         "self.paths = nn.LayerList([Dropout(0.2) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype)) / (1.0 - self.paths[i].rate if self.training else 1.0)",
+         _PATHS,
+         _paths(0.2, "self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype)) / (1.0 - self.paths[i].rate if self.training else 1.0)"),
          "left_out"),
         ("made up for in training and in evaluation",
-         "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
-         "self.paths = nn.LayerList([Dropout(0.2) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype)) * (1.0 if self.training else 1.0 - self.paths[i].rate)",
+         _PATHS,
+         _paths(0.2, "self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype)) * (1.0 if self.training else 1.0 - self.paths[i].rate)"),
          "left_out"),
         ("the rate taken for the share that stays",
-         "self.paths = nn.LayerList([Dropout(0.5) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * self.paths[i](paddle.ones([x.shape[0], 1, 1], x.dtype))",
-         "self.paths = nn.LayerList([Dropout(0.1) for _ in sites])\n\n    def wrap(self, i, x, sublayer, info):\n        branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))\n        return x + branch * (self.paths[i](paddle.ones([x.shape[0], 1, 1])) > 0).astype(x.dtype) / (self.paths[i].rate if self.training and self.paths[i].rate else 1.0)",
+         _PATHS,
+         _paths(0.1, "(self.paths[i](paddle.ones([x.shape[0], 1, 1])) > 0).astype(x.dtype) / (self.paths[i].rate if self.training and self.paths[i].rate else 1.0)"),
          "left_out"),
     ],
 }  # fmt: skip

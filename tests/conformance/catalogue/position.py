@@ -1,5 +1,7 @@
 """Wrong and right encodings of positions."""
 
+from catalogue.rounding import through
+
 _ANGLE = 'angle = positions.unsqueeze(-1).astype("float64") * self.rates'
 _SLOPES = """slopes.astype(paddle.get_default_dtype()), persistable=False){more}
 
@@ -7,10 +9,6 @@ _SLOPES = """slopes.astype(paddle.get_default_dtype()), persistable=False){more}
         distance = (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs().unsqueeze(1)
         return -{term} * self"""
 _TURN = 'angle = (positions.unsqueeze(-1).astype("float64") * self.rates).unsqueeze(1)'
-
-
-def _through(dtype: str, value: str) -> str:
-    return f"{value}.astype('{dtype}').astype({value}.dtype)"
 
 
 WRONG = {
@@ -60,7 +58,7 @@ WRONG = {
         ("positions from 256 on stand in one place", "    def embed(self, x, positions):",
          "    def remap(self, positions, draw):\n        return positions.clip(max=255)\n\n    def embed(self, x, positions):",
          "far_positions"),
-        ("embeddings in bfloat16", "return x + added", f"return {_through('bfloat16', 'x')} + added", "smooth"),
+        ("embeddings in bfloat16", "return x + added", f"return {through('bfloat16', 'x')} + added", "smooth"),
         ("positions in bfloat16", "positions.unsqueeze(-1)", "positions.astype('bfloat16').unsqueeze(-1)",
          "far_positions"),
         ("angles in float16", _ANGLE, _ANGLE + "\n        angle = angle.astype('float16').astype('float64')",
@@ -94,7 +92,7 @@ WRONG = {
         ),
         ("a table of 128 rows at most", "[max_length, d_model]", "[min(128, max_length), d_model]",
          "far_positions"),
-        ("a table in float16", "self.table)", f"{_through('float16', 'self.table')})", "smooth"),
+        ("a table in float16", "self.table)", f"{through('float16', 'self.table')})", "smooth"),
         ("a shift by Python's own hash", "positions.clip(0, last)", "(positions + hash('shift') % 7).clip(0, last)",
          "repeatable"),
     ],
@@ -111,7 +109,7 @@ WRONG = {
         ("positions from 1,024 on are one", "angle = (positions.unsqueeze(-1)",
          "angle = (positions.clip(max=1023).unsqueeze(-1)", "far_positions"),
         ("turned in float16", "a, b = x[..., 0::2], x[..., 1::2]",
-         f"a, b = {_through('float16', 'x')}[..., 0::2], x[..., 1::2]", "smooth"),
+         f"a, b = {through('float16', 'x')}[..., 0::2], x[..., 1::2]", "smooth"),
         ("positions in bfloat16", "positions.unsqueeze(-1).astype(\"float64\")",
          "positions.unsqueeze(-1).astype(\"bfloat16\").astype(\"float64\")", "far_positions"),
         (
