@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import paddle
@@ -18,9 +18,6 @@ from paddle_tfm.protocols import Memory, Tap
 from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.testing.models.model_under_test import Dtype, ModelUnderTest, drop_nothing, gradient_through, same_draws
 from paddle_tfm.testing.models.size import FIRST_WORD, VOCABULARY, Size
-
-if TYPE_CHECKING:
-    from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 
 SHORT = 12  # tokens of a text of which each is looked at
 MIN_LOG_PROB = -50.0  # log-probabilities below are the same: a word that is ruled out has some very negative number
@@ -94,11 +91,33 @@ def _shut(name: str, parameter: Tensor) -> bool:
     return (kept or plain) and not parameter.numpy().any()
 
 
+class SceneComponent(Protocol):
+    """What a scene needs of the component in it; `ComponentUnderTest` is one."""
+
+    kind: str
+    cls: type[nn.Layer]
+    expected_failures: Mapping[str, str]
+
+    @property
+    def scenes(self) -> list[Scene]:
+        """All scenes of it."""
+        ...
+
+    @property
+    def site_names(self) -> list[str]:
+        """Where it may stand, such as "decoder.cross"."""
+        ...
+
+    def make(self, settings: ModelSettings, seed: int = 1) -> Transformer:
+        """A model of these settings."""
+        ...
+
+
 @dataclass(frozen=True)
 class Scene(ModelUnderTest[Transformer]):
     """A size of model with the component at certain sites; `where` says which."""
 
-    subject: ComponentUnderTest
+    subject: SceneComponent
     size: Size
     settings: ModelSettings
     where: str
