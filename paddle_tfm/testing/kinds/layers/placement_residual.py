@@ -125,6 +125,8 @@ def left_out(subject: ComponentUnderTest) -> Result:
             continue
         for branch in range(counts.shape[-1]):
             of_branch = counts[..., branch]
+            if np.isnan(of_branch).all():
+                continue
             where = f"{stack}, branch {branch} of {counts.shape[-1]} from the bottom"
             where += f", dropout {dropout:g}" if dropout else ""
             mean, error = of_branch.mean(), of_branch.mean(1).std() / len(of_branch) ** 0.5
@@ -145,7 +147,7 @@ def left_out(subject: ComponentUnderTest) -> Result:
 
 def _counts(subject: ComponentUnderTest, stack: str, dropout: float) -> np.ndarray | None:
     """How much each branch counts in each draw of training, for each sentence [draws, sentences, branches], of what it
-    does in evaluation; None: nothing is drawn."""
+    does in evaluation, NaN where that is nothing; None: nothing is drawn."""
     probe = PlacementProbe(subject, stack, dropout=dropout)
     rng = np.random.default_rng(21)
     probe.x = paddle.to_tensor(rng.normal(size=(SENTENCES, len(VALID[0]), WIDTH)).astype("float32"))
@@ -174,4 +176,5 @@ def _counts(subject: ComponentUnderTest, stack: str, dropout: float) -> np.ndarr
         return None
     solved = np.linalg.pinv(effects)  # [sentences, branches, T · C]
     moved = [drawn(every, seed) - drawn(none, seed) for seed in range(DRAWS)]
-    return np.stack([np.einsum("sbc,sc->sb", solved, each) for each in moved])
+    counts = np.stack([np.einsum("sbc,sc->sb", solved, each) for each in moved])
+    return np.where(effects.any((0, 1)), counts, np.nan)
