@@ -68,6 +68,7 @@ KINDS: dict[str, str] = {
     "optimizer": "register_optimizers",
     "executor": "register_executors",
     "section": "register_sections",
+    "kernel": "register_kernels",
 }
 LISTENER = "listener"  # what a plugin with `on_` hooks is: it registers nothing, and has its plugin's name
 
@@ -158,6 +159,14 @@ def register_sections() -> Components:
     """A part of the report of a comparison. Subclass `paddle_tfm.protocols.Section`.
 
     No recipe names it: the report has every section that applies to its runs.
+    """
+
+
+@hookspec
+def register_kernels() -> Components:
+    """A faster way to compute a class or an op. Subclass `paddle_tfm.protocols.Kernel`.
+
+    No recipe names it: training and search use every kernel that fits, unless ``train.kernels: false``.
     """
 
 

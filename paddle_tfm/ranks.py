@@ -19,7 +19,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import fused
+from paddle_tfm.kernels import function as fused
 
 Total = Callable[[np.ndarray, int], np.ndarray]
 """The sum over all ranks of an array, which each calls with the same number, by which a wrong order is noticed."""

@@ -23,6 +23,7 @@ class Registry:
         self.plugins = plugins
         self.tables: dict[str, dict[str, Entry]] = {kind: {} for kind in KINDS}
         self.conflicts: dict[tuple[str, str], str] = {}
+        self._kernels: dict[str, dict[object, ComponentPlan]] = {}  # by device
         for kind, hook in KINDS.items():
             for implementation in getattr(plugins.manager.hook, hook).get_hookimpls():
                 self._collect(kind, hook, implementation)
@@ -46,6 +47,7 @@ class Registry:
     def add(self, entry: Entry) -> None:
         """Make a component known under its name, in place of one that had it."""
         self.tables[entry.kind][entry.name] = entry
+        self._kernels.clear()
 
     def __iter__(self) -> Iterator[Entry]:
         for kind in KINDS:
@@ -92,6 +94,32 @@ class Registry:
         values, problems = self._values(entry, spec, path)
         required = {key: parameter.required for key, parameter in parameters(cls).items()}
         return ComponentPlan(kind, spec.name, path, cls, entry.provider, values, required, tuple(problems))
+
+    def kernels(self) -> dict[object, ComponentPlan]:
+        """Class or op → the kernel that computes it on this device.
+
+        Raises:
+            UserError: one cannot be loaded, is none, or computes what another does.
+        """
+        from paddle_tfm import place  # imports Paddle
+
+        device = "cpu" if place.on_cpu() else "gpu"
+        if device not in self._kernels:
+            kernels: dict[object, ComponentPlan] = {}
+            for component in (self.resolve("kernel", name, f"kernel {name}") for name in self.names("kernel")):
+                if component.problems or component.cls is None:
+                    raise UserError(f"kernel '{component.name}': {component.problems[0].message}")
+                if component.cls.device != device:
+                    continue
+                of = component.cls.of
+                if of in kernels:
+                    raise UserError(
+                        f"kernels '{kernels[of].name}' and '{component.name}' both compute {of.__qualname__} on a "
+                        f"{device.upper()}; remove the plugin of one"
+                    )
+                kernels[of] = component
+            self._kernels[device] = kernels
+        return self._kernels[device]
 
     def _values(self, entry: Entry, spec: Spec, path: str) -> tuple[dict[str, object], list[Problem]]:
         """The options that are right, as their types, and what is wrong with the others."""

@@ -135,8 +135,8 @@ def _products(report: Report) -> None:
     """The rate of the products of a training step, in float32 and in bfloat16."""
     import numpy as np
 
-    from paddle_tfm.onednn import products
-    from paddle_tfm.onednn.gemm import gemm, rounded
+    from paddle_tfm.kernels.cpu import products
+    from paddle_tfm.kernels.cpu.gemm import gemm, rounded
 
     array, out = np.random.default_rng(1).standard_normal((2, SIZE, SIZE)).astype(np.float32)
     for kind in products.KINDS:

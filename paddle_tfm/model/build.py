@@ -64,7 +64,14 @@ class _Builder:
         if self._incomplete():
             return None
         model = Transformer(
-            source_embedding, target_embedding, encoder, decoder, head, settings.max_length, settings.labels
+            source_embedding,
+            target_embedding,
+            encoder,
+            decoder,
+            head,
+            settings.max_length,
+            settings.labels,
+            {of: kernel.build() for of, kernel in self.plan.kernels.items()},
         )
         initializer = self._build(self.plan.initializer, "initializer")
         if initializer is not None:

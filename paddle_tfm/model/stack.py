@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import paddle_compat, randomness, single_row
+from paddle_tfm import layers, randomness
 from paddle_tfm.layers import Dropout
 from paddle_tfm.model.state import DecoderState, LayerState
 from paddle_tfm.protocols import (
@@ -29,7 +29,7 @@ from paddle_tfm.protocols import (
 Member = TypeVar("Member", bound=nn.Layer)
 
 
-class _LayerList(paddle_compat.LayerList, Generic[Member]):
+class _LayerList(nn.LayerList, Generic[Member]):
     """A `LayerList` with the type of its members, which Paddle's own does not have."""
 
     if TYPE_CHECKING:
@@ -43,13 +43,16 @@ class _LayerList(paddle_compat.LayerList, Generic[Member]):
 
 @dataclass(frozen=True)
 class AttentionContext:
-    """The queries of a pass (`info`: encoding, positions, validity) and the mask over their keys."""
+    """The queries of a pass (`info`: encoding, positions, validity) and the mask over their keys; `memory` [B, S, C],
+    of which `memory_info` tells, where keys and values are not kept but projected in the pass."""
 
     info: TokenInfo
     mask: Mask
+    memory: Tensor | None = None
+    memory_info: TokenInfo | None = None
 
 
-class Layer(paddle_compat.Layer):
+class Layer(layers.Layer):
     """Self-attention, cross-attention (in the decoder of an encoder-decoder model) and feed-forward, each wrapped by
     the placement with norm, residual and dropout."""
 
@@ -69,20 +72,24 @@ class Layer(paddle_compat.Layer):
     def forward(
         self,
         x: Tensor,
-        state: LayerState,
+        state: LayerState | None,
         self_context: AttentionContext,
         cross_context: AttentionContext | None,
         tap: Tap,
-    ) -> tuple[Tensor, LayerState]:
-        """What travels between layers [B, T, …] (`Placement.enter`) → (it, the state with these T tokens added).
+    ) -> tuple[Tensor, LayerState | None]:
+        """What travels between layers [B, T, …] (`Placement.enter`) → (it, the state with these T tokens added). `state`
+        None: there is nothing before them, and nothing is kept.
 
         Raises:
             ValueError: the layer has cross-attention, but `cross_context` is None.
         """
-        self_kv, info, cross_attention = state.self_kv, self_context.info, self.cross_attention
+        self_kv, info, cross_attention = None, self_context.info, self.cross_attention
 
         def self_attend(y: Tensor) -> Tensor:
             nonlocal self_kv
+            if state is None:
+                attend, mask = self.self_attention.attend, self_context.mask
+                return run_branch("self", lambda tap: attend(y, y, info, info, mask, tap))
             new = self.self_attention.project(y, info)
             self_kv = new if state.self_kv is None else state.self_kv.extend(new)
             return run_branch("self", lambda tap: self.self_attention(y, self_kv, info, self_context.mask, tap))
@@ -105,8 +112,11 @@ class Layer(paddle_compat.Layer):
                 )
 
             def cross_attend(y: Tensor) -> Tensor:
-                context, kv, shape = cross_context, state.cross_kv, y.shape
-                queries = context.info.positions.shape[1]
+                context, shape = cross_context, y.shape
+                if state is None:
+                    attend, of_memory = cross_attention.attend, (context.memory, context.memory_info)
+                    return run_branch("cross", lambda tap: attend(y, *of_memory, context.info, context.mask, tap))
+                kv, queries = state.cross_kv, context.info.positions.shape[1]
                 if queries != shape[1]:  # rows of one sentence, as several queries of its memory
                     y = y.reshape([-1, queries, shape[2]])  # [B · g, 1, C] -> [B, g, C]
                 out = run_branch("cross", lambda tap: cross_attention(y, kv, context.info, context.mask, tap))
@@ -114,7 +124,7 @@ class Layer(paddle_compat.Layer):
 
             sublayers.insert(1, cross_attend)
         x = self.placement(x, sublayers, info)
-        return x, LayerState(self_kv, state.cross_kv)
+        return x, None if state is None else LayerState(self_kv, state.cross_kv)
 
     def start(self, memory: Memory, encoding: PositionalEncoding) -> LayerState:
         """The state before the first token: keys and values of the memory."""
@@ -129,7 +139,7 @@ class Layer(paddle_compat.Layer):
         return {name: part for name, part in parts.items() if part is not None}
 
 
-class Stack(paddle_compat.Layer):
+class Stack(layers.Layer):
     """The layers between an embedding and the final norm, which only some placements have.
 
     `encodings` (and `cross_encodings`) hold one encoding for the stack, or one a layer.
@@ -173,13 +183,19 @@ class Stack(paddle_compat.Layer):
         q_positions: Tensor,
         q_valid: Tensor,
         mask: Mask,
+        memory: Memory | None = None,
     ) -> list[AttentionContext]:
         """The attention context of each layer; layers that share an encoding share one mask, computed once. `mask` has
         the encoding of the first."""
         contexts: list[AttentionContext] = []
         for encoding in encodings:
             of_layer = mask.with_encoding(encoding) if contexts else mask
-            contexts.append(AttentionContext(TokenInfo(encoding, q_positions, q_valid), of_layer))
+            info = TokenInfo(encoding, q_positions, q_valid)
+            if memory is None:
+                contexts.append(AttentionContext(info, of_layer))
+            else:
+                memory_info = TokenInfo(encoding, memory.positions, memory.valid)
+                contexts.append(AttentionContext(info, of_layer, memory.x, memory_info))
         return contexts if len(contexts) == len(self.layers) else contexts * len(self.layers)
 
 
@@ -195,7 +211,7 @@ class Encoder(Stack):
         contexts = self.contexts(self.encodings, positions, valid, mask)
         x = self.layers[0].placement.enter(x, contexts[0].info)
         for i, (layer, context) in enumerate(zip(self.layers, contexts)):
-            x, _ = layer(x, LayerState(), context, None, tap.within(f"encoder.{i}"))
+            x, _ = layer(x, None, context, None, tap.within(f"encoder.{i}"))
         return self.leave(x, contexts[-1].info), positions
 
 
@@ -203,8 +219,11 @@ class Decoder(Stack):
     """Causal self-attention over the output so far, and cross-attention to the memory, if there is one. Training is one
     call with all T tokens and an empty state (invariant 2 of `paddle_tfm.protocols`)."""
 
-    def start(self, memory: Memory | None) -> DecoderState:
-        """The state before the first token: keys and values of the memory, projected once for each layer."""
+    def start(self, memory: Memory | None, keep: bool = True) -> DecoderState:
+        """The state before the first token: keys and values of the memory, projected once for each layer. Without
+        `keep` a single pass follows, which projects them itself."""
+        if not keep:
+            return DecoderState(memory, (None,) * len(self.layers))
         if memory is None:
             return DecoderState(None, tuple(LayerState() for _ in self.layers))
         encodings = list(self.cross_encodings)
@@ -216,6 +235,8 @@ class Decoder(Stack):
         """x [B, T, C]: the next T embedded tokens, of which `valid` [B, T] are real (None: all) → (output [B, T, C],
         the new state)."""
         rows, tokens, _ = x.shape
+        if state.length and None in state.layers:
+            raise ValueError("a pass that keeps nothing cannot be continued; start with `keep`")
         if tokens > 1 and state.group > 1:
             state = state.select(paddle.arange(rows), True)
         length, memory = state.length + tokens, state.memory
@@ -238,10 +259,8 @@ class Decoder(Stack):
                 memory_mask = Mask(queries, *_seen(memory, state.group), False, self.cross_encodings[0])
             else:
                 memory_mask = memory_mask.with_queries(queries)
-            cross_contexts = self.contexts(self.cross_encodings, queries, real, memory_mask)
+            cross_contexts = self.contexts(self.cross_encodings, queries, real, memory_mask, memory)
         layers = []
-        arrays = rows == tokens == 1 and not tap.recording and self._computes_arrays(x)
-        x = single_row.array(x) if arrays else x
         x = self.layers[0].placement.enter(x, self_contexts[0].info)
         for i, (layer, layer_state) in enumerate(zip(self.layers, state.layers)):
             x, layer_state = layer(x, layer_state, self_contexts[i], cross_contexts[i], tap.within(f"decoder.{i}"))
@@ -249,18 +268,7 @@ class Decoder(Stack):
         state = DecoderState(
             memory, tuple(layers), length, all_positions, all_valid, memory_mask, state.group, state.head
         )
-        x = self.leave(x, self_contexts[-1].info)
-        return single_row.tensor(x) if arrays else x, state
-
-    def _computes_arrays(self, x: Tensor) -> bool:
-        """Whether x may travel through the layers as an array; looked up once in a search."""
-        kept = paddle_compat.kept(self)
-        if kept is None or paddle.is_grad_enabled():
-            return False
-        if "arrays" not in kept:
-            terms = [encoding.uses() & {"scores", "values"} for encoding in (*self.encodings, *self.cross_encodings)]
-            kept["arrays"] = not any(terms) and single_row.computes(self, x)
-        return kept["arrays"]
+        return self.leave(x, self_contexts[-1].info), state
 
 
 def _positions(start: int, number: int) -> Tensor:

@@ -29,14 +29,14 @@ class LayerState:
 class DecoderState:
     """All that decoding depends on besides the next tokens: the memory (None in a decoder-only model), the key/value
     caches of each layer, and number, positions (None before the first) and validity (None: all real) of the tokens so
-    far. `memory_mask` is what the last step saw of the memory, of which the next sees the same; `head` is the state of
+    far. A layer's is None in a pass that keeps nothing, which no other may follow. `memory_mask` is what the last step saw of the memory, of which the next sees the same; `head` is the state of
     the output head (`Head.step`).
 
     Each `group` rows, one after another, are of one sentence: the caches of the cross-attention have one row for them.
     """
 
     memory: Memory | None
-    layers: tuple[LayerState, ...]
+    layers: tuple[LayerState | None, ...]
     length: int = 0
     positions: Tensor | None = None
     valid: Tensor | None = None
@@ -51,7 +51,10 @@ class DecoderState:
         same_cache = same_memory and group == self.group
         return DecoderState(
             self.memory if same_memory or self.memory is None else self.memory.select(rows),
-            tuple(layer.select(rows, None if same_cache else self._cache_rows(rows, group)) for layer in self.layers),
+            tuple(
+                layer and layer.select(rows, None if same_cache else self._cache_rows(rows, group))
+                for layer in self.layers
+            ),
             self.length,
             self.positions,
             None if self.valid is None else self.valid.index_select(rows, 0),

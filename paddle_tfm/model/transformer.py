@@ -6,19 +6,20 @@ al. 2018, arXiv:1801.10198; an encoder alone: Devlin et al. 2018, arXiv:1810.048
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from typing import Any, Literal
 
 import paddle
 from paddle import Tensor
 
 from paddle_tfm.data.batches import Batch
-from paddle_tfm.layers import Embedding
+from paddle_tfm.kernels import Mode, Products, using
+from paddle_tfm.layers import Embedding, Layer
 from paddle_tfm.model.stack import Decoder, Encoder, Stack
 from paddle_tfm.model.state import DecoderState
-from paddle_tfm.paddle_compat import Layer
-from paddle_tfm.protocols import Head, Memory, Tap
+from paddle_tfm.protocols import Head, Kernel, Memory, Tap
 
 NO_DECODER = "tokens are decoded by a decoder, but this model has none; read its labels with `encode` and `read`"
 
@@ -40,6 +41,7 @@ class Transformer(Layer):
         head: Head,
         max_length: int,
         labels: str = "token",
+        kernels: Mapping[Any, Kernel] | None = None,
     ):
         super().__init__()
         self.source_embedding = source_embedding  # None: shared with the target's, or no encoder
@@ -49,6 +51,7 @@ class Transformer(Layer):
         self.head = head
         self.max_length = max_length
         self.labels = labels
+        self.kernels = dict(kernels or {})  # class or op → the kernel that computes it in a step or a search
         self.built_with = frozenset(path for path, _ in self.named_buffers())
 
     @contextmanager
@@ -72,6 +75,11 @@ class Transformer(Layer):
         finally:
             if training:
                 self.train()
+
+    def computing(self, phase: Literal["step", "search"], products: Products = None) -> AbstractContextManager[None]:
+        """A block in which this model's kernels compute what they fit: a step of training, of products as
+        `kernels.Mode` says, or a search."""
+        return using(Mode(phase, products), self.kernels)
 
     def built_buffers(self) -> dict[str, Tensor]:
         """Path → buffer, of those that the model was built with: running statistics and tables. Paddle files any tensor
@@ -105,15 +113,15 @@ class Transformer(Layer):
             x, positions = self.encoder(embedding(source), valid, tap)
         return Memory(x, positions, valid, source if copy_ids is None else copy_ids, extra)
 
-    def start(self, memory: Memory | None) -> DecoderState:
-        """The decoder's state before the first token.
+    def start(self, memory: Memory | None, keep: bool = True) -> DecoderState:
+        """The decoder's state before the first token; without `keep`, for a single pass (teacher forcing).
 
         Raises:
             ValueError: the model has no decoder.
         """
         if self.decoder is None:
             raise ValueError(NO_DECODER)
-        return self.decoder.start(memory)
+        return self.decoder.start(memory, keep)
 
     def decode(
         self, tokens: Tensor, state: DecoderState, valid: Tensor | None = None, tap: Tap | None = None
@@ -161,7 +169,7 @@ class Transformer(Layer):
         memory = self.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra, tap)
         if self.decoder is None:
             return self.label_states(memory)[:, : batch.target_out.shape[1]], memory
-        h, _ = self.decode(batch.target_in, self.start(memory), batch.target_valid, tap)
+        h, _ = self.decode(batch.target_in, self.start(memory, keep=False), batch.target_valid, tap)
         return h, memory
 
     def target(self, batch: Batch[Tensor]) -> Tensor:

@@ -35,15 +35,17 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from paddle_tfm.protocols.attention import Attention, KeyValue
+    from paddle_tfm.protocols.attention import Attention
     from paddle_tfm.protocols.component import Component, Refusal
-    from paddle_tfm.protocols.context import Geometry, LayerSite, Memory, TokenInfo
+    from paddle_tfm.protocols.context import Geometry, KeyValue, LayerSite, Memory, TokenInfo
     from paddle_tfm.protocols.dataset import Dataset, RemoteFile
     from paddle_tfm.protocols.executor import Cell, Executor, Outcome, Supervisor
     from paddle_tfm.protocols.feed_forward import FeedForward
     from paddle_tfm.protocols.head import Head
     from paddle_tfm.protocols.initializer import Initializer, ParameterSite
     from paddle_tfm.protocols.marks import is_decayed, keep_initial, maps, maps_as, no_decay
+    from paddle_tfm.protocols.kernel import Kernel
+    from paddle_tfm.protocols.layer_component import LayerComponent
     from paddle_tfm.protocols.mask import MASKED_SCORE, Mask
     from paddle_tfm.protocols.metric import Likelihood, Metric, Prediction
     from paddle_tfm.protocols.norm import Norm
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
 
 # page → the names that it defines. That of a kind has the kind's name, and its first is what components subclass.
 _KINDS: dict[str, tuple[str, ...]] = {
-    "attention": ("Attention", "KeyValue"),
+    "attention": ("Attention",),
     "norm": ("Norm",),
     "placement": ("Placement", "NormFactory", "Profile", "Sublayer"),
     "position": ("PositionalEncoding",),
@@ -75,10 +77,12 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "optimizer": ("Optimizer",),
     "executor": ("Executor", "Cell", "Outcome", "Supervisor"),
     "section": ("Section", "Facts"),
+    "kernel": ("Kernel",),
 }
 _SHARED: dict[str, tuple[str, ...]] = {
     "component": ("Component", "Refusal"),
-    "context": ("Geometry", "LayerSite", "Memory", "TokenInfo"),
+    "context": ("Geometry", "KeyValue", "LayerSite", "Memory", "TokenInfo"),
+    "layer_component": ("LayerComponent",),
     "marks": ("is_decayed", "keep_initial", "maps", "maps_as", "no_decay"),
     "mask": ("MASKED_SCORE", "Mask"),
     "tap": ("Tap",),

@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from paddle import Tensor
 
-from paddle_tfm.paddle_compat import Layer, concat
-from paddle_tfm.protocols.component import Component
-from paddle_tfm.protocols.context import Geometry, TokenInfo
+from paddle_tfm import kernels
+from paddle_tfm.layers import Layer
+from paddle_tfm.protocols.context import Geometry, KeyValue, TokenInfo
+from paddle_tfm.protocols.layer_component import LayerComponent
 from paddle_tfm.protocols.mask import Mask
 from paddle_tfm.protocols.tap import Tap
 
 
-@dataclass(frozen=True)
-class KeyValue:
-    """The key/value cache of a layer, [B, H, S, D] each. An attention may have its own type with these methods."""
-
-    key: Tensor
-    value: Tensor
-
-    def extend(self, new: KeyValue) -> KeyValue:
-        """These tokens followed by `new` ones."""
-        return new.replaced(concat([self.key, new.key], 2), concat([self.value, new.value], 2))
-
-    def replaced(self, key: Tensor, value: Tensor) -> KeyValue:
-        """These keys and values, and what else a subclass knows of the newest tokens."""
-        return KeyValue(key, value)
-
-    def select(self, rows: Tensor) -> KeyValue:
-        """The sentences `rows` (int64 [B']) of the batch, in that order: what beam search needs."""
-        return KeyValue(self.key.index_select(rows, 0), self.value.index_select(rows, 0))
-
-
-class Attention(Component, Layer):
+class Attention(LayerComponent):
     """Attention(Q, K, V) = softmax(Q Kᵀ / sqrt(D) + mask) V: x [B, T, C], source [B, S, C] → [B, T, C].
 
     In self-attention the source is x itself, in cross-attention the encoder's output. Decoding calls `project` with the
@@ -90,6 +70,21 @@ class Attention(Component, Layer):
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         """x [B, T, C] attends to `kv` → [B, T, C]. `mask` covers all of `kv`; `info` is about x."""
         raise NotImplementedError
+
+    def attend(
+        self, x: Tensor, source: Tensor, source_info: TokenInfo, info: TokenInfo, mask: Mask, tap: Tap
+    ) -> Tensor:
+        """Both halves at once, where no cache is kept: x [B, T, C] attends to `source` [B, S, C] → [B, T, C]. The
+        engine calls it in training; a kernel of the class computes it as one function."""
+        return kernels.call(self, (x, source, source_info, info, mask, tap), self._attend)
+
+    def _attend(
+        self, x: Tensor, source: Tensor, source_info: TokenInfo, info: TokenInfo, mask: Mask, tap: Tap
+    ) -> Tensor:
+        return self(x, self.project(source, source_info), info, mask, tap)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return Layer.__call__(self, *args, **kwargs)
 
     def branch_weights(self) -> list[Tensor]:
         """The weights that DeepNorm scales (value and output projections)."""

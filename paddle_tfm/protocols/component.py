@@ -39,13 +39,6 @@ class Component:
     the options of both. The name `parent` is the mark: behind another, such as ``**kwargs``, no option is looked
     for."""
 
-    def computes_arrays(self) -> bool:
-        """Whether an attention, feed-forward sublayer, norm or placement, as it is built, also takes x as a NumPy array
-        float32 [1, 1, C] and then returns one: the newest token of one sentence, where calls of Paddle take longer than
-        their arithmetic. Without gradients, dropout and recording, and with an encoding that adds nothing to scores or
-        values. All of a decoder must say so, each in its own class: it is not inherited. `single_row` has weights."""
-        return False
-
     def export(self, target: str) -> dict | Refusal:
         """How the engine `target` (such as "ctranslate2") holds this component, or why it cannot: what the method
         ``to_<target>()`` answers. docs/export.md says what that is for each kind. It must compute the same: every

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+import paddle
 from paddle import Tensor
 
 if TYPE_CHECKING:
@@ -50,6 +51,22 @@ class TokenInfo(NamedTuple):
     encoding: PositionalEncoding
     positions: Tensor
     valid: Tensor
+
+
+@dataclass(frozen=True)
+class KeyValue:
+    """The key/value cache of a layer, [B, H, S, D] each. An attention may have its own type with these methods."""
+
+    key: Tensor
+    value: Tensor
+
+    def extend(self, new: KeyValue) -> KeyValue:
+        """These tokens followed by `new` ones."""
+        return KeyValue(paddle.concat([self.key, new.key], 2), paddle.concat([self.value, new.value], 2))
+
+    def select(self, rows: Tensor) -> KeyValue:
+        """The sentences `rows` (int64 [B']) of the batch, in that order: what beam search needs."""
+        return KeyValue(self.key.index_select(rows, 0), self.value.index_select(rows, 0))
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ from typing import ClassVar
 
 from paddle import Tensor
 
-from paddle_tfm.paddle_compat import Layer
-from paddle_tfm.protocols.component import Component
 from paddle_tfm.protocols.context import TokenInfo
+from paddle_tfm.protocols.layer_component import LayerComponent
 from paddle_tfm.protocols.tap import Tap
 
 
-class FeedForward(Component, Layer):
+class FeedForward(LayerComponent):
     """The position-wise sublayer, such as max(0, x W1 + b1) W2 + b2: x [B, T, C] → [B, T, C].
 
     Givens:

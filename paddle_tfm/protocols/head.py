@@ -6,12 +6,11 @@ from typing import ClassVar
 
 from paddle import Tensor
 
-from paddle_tfm.paddle_compat import Layer
-from paddle_tfm.protocols.component import Component
 from paddle_tfm.protocols.context import Memory
+from paddle_tfm.protocols.layer_component import LayerComponent
 
 
-class Head(Component, Layer):
+class Head(LayerComponent):
     """log p(token | h), log softmax(h W + b) in the plainest case: h [B, T, C] → [B, T, V (+ `memory.extra`)].
 
     `memory` is what the decoder attends to, for heads that copy words of the source; without an encoder it is None.

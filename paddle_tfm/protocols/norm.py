@@ -7,12 +7,11 @@ from typing import ClassVar
 
 from paddle import Tensor
 
-from paddle_tfm.paddle_compat import Layer
-from paddle_tfm.protocols.component import Component
+from paddle_tfm.protocols.layer_component import LayerComponent
 from paddle_tfm.protocols.tap import current_tap
 
 
-class Norm(Component, Layer):
+class Norm(LayerComponent):
     """y = (x − center) / (size + eps) · weight + bias, in some form: x [B, T, C] → [B, T, C].
 
     Token-wise norms ignore `valid` and `positions`. BatchNorm weighs tokens by `valid` bool [B, T] (True: real, False:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from paddle import Tensor
+from paddle import Tensor, nn
 
-from paddle_tfm.paddle_compat import Layer, LayerList
-from paddle_tfm.protocols.component import Component
 from paddle_tfm.protocols.context import LayerSite, TokenInfo
+from paddle_tfm.protocols.layer_component import LayerComponent
 from paddle_tfm.protocols.norm import Norm
 
 Sublayer = Callable[[Tensor], Tensor]
@@ -25,7 +24,7 @@ class Profile:
     branch_variances: list[float]
 
 
-class Placement(Component, Layer):
+class Placement(LayerComponent):
     """Where norm, residual and dropout stand around the sublayers of one layer: x [B, T, C] → [B, T, C].
 
     Pre-norm is x + drop(f(n(x))), post-norm n(x + drop(f(x))). Most variants write only `wrap`. The constructor below
@@ -67,8 +66,8 @@ class Placement(Component, Layer):
         from paddle_tfm.layers import Dropout
 
         super().__init__()
-        self.norms = LayerList([norm(site, d_model) for site in sites])
-        self.drops = LayerList([Dropout(dropout) for _ in sites])
+        self.norms = nn.LayerList([norm(site, d_model) for site in sites])
+        self.drops = nn.LayerList([Dropout(dropout) for _ in sites])
 
     @classmethod
     def asks(cls, norm: str, sublayer: str, **options: object) -> bool:

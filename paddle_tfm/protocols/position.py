@@ -7,11 +7,10 @@ from typing import ClassVar
 
 from paddle import Tensor
 
-from paddle_tfm.paddle_compat import Layer
-from paddle_tfm.protocols.component import Component
+from paddle_tfm.protocols.layer_component import LayerComponent
 
 
-class PositionalEncoding(Component, Layer):
+class PositionalEncoding(LayerComponent):
     """How a position reaches the model: overrides of the hooks below. This base class is the encoding "none".
 
     Every hook is a pure function of positions int64 [B|1, T], never of a tensor's length or of the place in a batch:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from paddle_tfm.components import ComponentPlan
-from paddle_tfm.errors import Problem
+from paddle_tfm.errors import Problem, UserError
 from paddle_tfm.protocols import Geometry, LayerSite
 from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import BOTH, PER_SITE, at_site, model_components, sites
@@ -25,6 +25,7 @@ class ModelPlan:
 
     Args:
         components: dotted path → component. at_sites: (kind, stack, sublayer) → component.
+        kernels: class or op → the kernel that may compute it.
         problems: all that is wrong with the components, and between neighbours, as far as it is known before they are
             built.
     """
@@ -32,6 +33,7 @@ class ModelPlan:
     settings: ModelSettings
     components: Mapping[str, ComponentPlan]
     at_sites: Mapping[tuple[str, str, str], ComponentPlan]
+    kernels: Mapping[object, ComponentPlan]
     problems: tuple[Problem, ...]
 
     def at(self, kind: str, stack: str, sublayer: str) -> ComponentPlan | None:
@@ -66,10 +68,13 @@ class ModelPlan:
 
 
 def plan_model(
-    settings: ModelSettings, registry: Registry, components: Mapping[str, ComponentPlan] | None = None
+    settings: ModelSettings,
+    registry: Registry,
+    components: Mapping[str, ComponentPlan] | None = None,
+    kernels: bool = True,
 ) -> ModelPlan:
-    """The plan of a model; `components` are those of its section, dotted path → component, where they are resolved
-    already."""
+    """The plan of a model, with the kernels that are installed or with none; `components` are those of its section,
+    dotted path → component, where they are resolved already."""
     section = settings.model_dump()
     if components is None:
         components = {path: registry.resolve(kind, spec, path) for kind, path, spec in model_components(section)}
@@ -79,8 +84,13 @@ def plan_model(
             subpath, spec = at_site(kind, section[kind], stack, sublayer)
             if spec is not None:
                 at_sites[kind, stack, sublayer] = components[f"model.{kind}{subpath}"]
-    plan = ModelPlan(settings, components, at_sites, ())
     problems = [problem for component in components.values() for problem in component.problems]
+    of_kernels: Mapping[object, ComponentPlan] = {}
+    try:
+        of_kernels = registry.kernels() if kernels else {}
+    except UserError as error:
+        problems.append(Problem("train.kernels", str(error)))
+    plan = ModelPlan(settings, components, at_sites, of_kernels, ())
     problems += [*_head_problems(plan), *_norm_problems(plan)]
     return replace(plan, problems=tuple(dict.fromkeys(problems)))
 

@@ -80,7 +80,8 @@ class Plan:
 
     def _provided(self) -> Iterator[tuple[ComponentPlan, Provider]]:
         """Each component, those inside of others too, with who provides it."""
-        for component in self.components.values():
+        kernels = () if self.model is None else self.model.kernels.values()
+        for component in (*self.components.values(), *kernels):
             yield from ((part, part.provider) for part in component.walk() if part.provider is not None)
 
     def expected_failures(self) -> list[str]:
@@ -122,7 +123,7 @@ def plan_run(run: RunSpec, registry: Registry) -> Plan:
     model = None
     if "model" in sections:
         of_the_model = {path: component for path, component in components.items() if path.startswith("model.")}
-        model = plan_model(sections["model"], registry, of_the_model)
+        model = plan_model(sections["model"], registry, of_the_model, getattr(sections.get("train"), "kernels", True))
         of_components = {problem for component in components.values() for problem in component.problems}
         problems += [problem for problem in model.problems if problem not in of_components]
     problems += [*_required_plugins(run, registry), *_metric_problems(sections, components)]

@@ -86,6 +86,7 @@ class TrainSettings(Section):
     average: int | None = Field(gt=1, le=LARGEST)
     precision: Literal["float32", "bfloat16"]
     products: Literal["float32", "bfloat16"] = "float32"
+    kernels: bool = True
     shards: int | None = Field(None, gt=0, le=64)
     gradient_norms: int | None = Field(None, gt=0, le=LARGEST)
 

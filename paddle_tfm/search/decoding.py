@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import paddle_compat, place, processes
+from paddle_tfm import place, processes
 from paddle_tfm.data.batches import Batch, in_order, lengths
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
@@ -137,7 +137,7 @@ def decode_batch(
     prefixes = [[] for _ in range(size)] if prefixes is None else prefixes
     sentences = list(batch.index.tolist() if sentences is None else sentences)
     quiet = np.errstate(invalid="ignore", over="ignore")  # of a model that diverged
-    with paddle.no_grad(), quiet, paddle_compat.direct_attributes(*_prepared(model)):
+    with paddle.no_grad(), quiet, model.computing("search"):
         decoding: Decoding
         if model.decoder is None:
             decoding = Labelling(model, batch, sentences)
@@ -171,12 +171,6 @@ def _max_lengths(model: Transformer, batch: Batch, search: Search, prefixes: Seq
     return [
         max_length(model.max_length, search, length - 1, prefix) for length, prefix in zip(source_lengths, prefixes)
     ]
-
-
-def _prepared(model: Transformer) -> list[paddle.nn.Layer]:
-    """The parts of a model that a search runs most often."""
-    parts = (model.target_embedding, model.encoder, model.decoder, model.head)
-    return [part for part in parts if part is not None]
 
 
 def worker_batches(examples: Sequence[Encoded], max_tokens: int, max_rows: int | None = None) -> list[Batch]:
@@ -214,7 +208,7 @@ def decode_all(
         numbers = None if sentences is None else [sentences[i] for i in batch.index]
         return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers, wanted)
 
-    with model.evaluated(), paddle_compat.direct_attributes(*_prepared(model)):
+    with model.evaluated(), model.computing("search"):
         for batch_number, outputs in processes.imap_unordered(decode, batches):
             for i, of_example in zip(batches[batch_number].index, outputs):
                 hypotheses[i] = of_example

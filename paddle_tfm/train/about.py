@@ -117,7 +117,7 @@ def _texts(run: Run) -> dict[str, Any]:
 def _training(processes: int) -> dict[str, Any]:
     import paddle
 
-    from paddle_tfm.onednn import library
+    from paddle_tfm.kernels.cpu import library
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
     return {

@@ -11,7 +11,7 @@ from typing import Any
 import paddle
 
 from paddle_tfm import blas, place, processes, runtime
-from paddle_tfm.onednn import products
+from paddle_tfm.kernels.cpu import products
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.changes import DESCRIPTIVE_KEYS, components

@@ -22,7 +22,7 @@ from paddle import Tensor
 from paddle_tfm import memory, paddle_compat, place, randomness
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.onednn import products
+from paddle_tfm.kernels.cpu import products
 from paddle_tfm.protocols import Tap
 from paddle_tfm.recipe.settings import TrainSettings
 from paddle_tfm.train.moving_average import MovingAverage
@@ -95,7 +95,7 @@ class Gradients:
         # Layers of plugins may use Paddle's generator: seeded, it too depends on (seed, step, micro-batch) only.
         paddle.seed(randomness.digest(context.seed, "step", context.step, context.micro_batch) >> 1)
         tap, settings = Tap(), self.settings
-        with products.using(self.products):
+        with self.model.computing("step", self.products):
             with paddle.amp.auto_cast(enable=settings.precision != "float32", dtype="bfloat16"):
                 smoothing, r_drop = settings.label_smoothing, settings.r_drop
                 loss = self.model.loss(batch.tensors(), smoothing, tap, r_drop, tokens, num_batches)

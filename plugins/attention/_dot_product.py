@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import paddle
+import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm import fused, memory, paddle_compat, place
+from paddle_tfm import memory, place
+from paddle_tfm.kernels import op
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.onednn import kernels
 from paddle_tfm.protocols import KeyValue, Mask, Norm, PositionalEncoding, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import divides, matrix_side
-from paddle_tfm_plugins.attention._attend import Attend, Weights
 
 # Numbers for each head, query and key at once, as measured: scores, the mask over them, their softmax, what is between;
 # and where the encoding adds a term to scores or values, its tables of places too.
@@ -29,16 +29,12 @@ def width_of_head(d_model: int, num_heads: int, head_dim: int | None = None) -> 
 def split_heads(x: Tensor, heads: int) -> Tensor:
     """x [B, T, H·D] → [B, H, T, D]."""
     batch, length, width = x.shape
-    if length == 1:  # a step of decoding: no transpose needed
-        return paddle_compat.reshape(x, [batch, heads, 1, width // heads])  # [B, 1, H·D] -> [B, H, 1, D]
     return x.reshape([batch, length, heads, width // heads]).transpose([0, 2, 1, 3])  # [B, T, H, D] -> [B, H, T, D]
 
 
 def merge_heads(x: Tensor) -> Tensor:
     """x [B, H, T, D] → [B, T, H·D]."""
     batch, heads, length, width = x.shape
-    if length == 1:
-        return paddle_compat.reshape(x, [batch, 1, heads * width])  # [B, H, 1, D] -> [B, 1, H·D]
     return x.transpose([0, 2, 1, 3]).reshape([batch, length, heads * width])  # [B, T, H, D] -> [B, T, H·D]
 
 
@@ -64,7 +60,7 @@ def scores_of(q: Tensor, key: Tensor, info: TokenInfo, mask: Mask, scale: float 
     heads, groups = q.shape[1], key.shape[1]
     require_memory(q.shape[0], heads, q.shape[2], key.shape[2], encoding)
     if groups == heads:
-        scores = paddle_compat.matmul(q * scale, key, False, True)  # [B, H, Tq, Tk]
+        scores = paddle.matmul(q * scale, key, transpose_y=True)  # [B, H, Tq, Tk]
     else:
         scores = _by_groups(q * scale, key, transpose=True)
         if "scores" in encoding.uses():
@@ -79,13 +75,12 @@ def gather(weights: Tensor, value: Tensor, info: TokenInfo, mask: Mask) -> Tenso
     weights [B, H, Tq, Tk], value [B, G, Tk, W] → [B, H, Tq, W]; G as in `scores_of`.
     """
     grouped = value.shape[1] != weights.shape[1]
-    context = (
-        _by_groups(weights, value, transpose=False) if grouped else paddle_compat.matmul(weights, value, False, False)
-    )
+    context = _by_groups(weights, value, transpose=False) if grouped else paddle.matmul(weights, value)
     relative = info.encoding.values(weights, info.positions, mask.k_positions)
     return context if relative is None else context + relative.astype(context.dtype)
 
 
+@op
 def attend(
     q: Tensor,
     kv: KeyValue,
@@ -100,23 +95,9 @@ def attend(
     q [B, H, Tq, D], not yet rotated; kv [B, G, Tk, D] → [B, H, Tq, width of v]. Scale and G as in `scores_of`.
     `dropout` is applied to the weights.
     """
-    if _is_plain(q, kv, info, mask, tap) and not isinstance(scale, Tensor):
-        q, draws = info.encoding.query(q, info.positions), dropout.training and dropout.rate > 0.0
-        draw = dropout.draw(q.shape[0] * q.shape[1] * q.shape[2] * kv.key.shape[2]) if draws else None
-        weights = Weights(mask.dense("float32"), draw, dropout.factor)
-        function = Attend(weights, q.shape[-1] ** -0.5 if scale is None else scale)
-        return fused.apply(function, q, kv.key, kv.value)
-    weights = paddle_compat.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
+    weights = F.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
     tap.record("attention", weights)
     return gather(dropout(weights), kv.value, info, mask)
-
-
-def _is_plain(q: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> bool:
-    """Whether a step computes attention as one function: heads with keys of their own, no term of the encoding in it
-    but a bias that is not learned, and nobody who records the weights."""
-    if not kernels.usable(q, kv.key, kv.value) or tap.recording or q.shape[1] != kv.key.shape[1]:
-        return False
-    return not info.encoding.uses() & {"scores", "values"} and mask.dense("float32").stop_gradient
 
 
 def project_out(context: Tensor, info: TokenInfo, inner_norm: Norm | None, output: Linear) -> Tensor:

@@ -7,7 +7,7 @@ import math
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.protocols import KeyValue, Mask, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
@@ -61,6 +61,6 @@ class Cosine(MultiHead):
 
 def unit(x: Tensor) -> Tensor:
     """x / |x| over the last axis; zeros stay zeros."""
-    rows = algebra.flatten(x, x.dtype)
-    square = algebra.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]
-    return algebra.restore(rows * algebra.outer(paddle.rsqrt(square + EPS), algebra.row_of_ones(rows)), x)
+    rows = ops.flatten(x, x.dtype)
+    square = ops.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]
+    return ops.restore(rows * ops.outer(paddle.rsqrt(square + EPS), ops.row_of_ones(rows)), x)

@@ -62,7 +62,7 @@ class Forgetting(MultiHead):
         self.forget = Linear(d_model, num_heads)
 
     def project(self, source: Tensor, info: TokenInfo) -> Fading:
-        kv = self.keys_and_values(source, info)
+        kv = super().project(source, info)
         log_gate = F.log_sigmoid(self.forget(source).astype(self.forget.bias.dtype))  # [B, T, H]
         log_gate = log_gate * info.valid.astype(log_gate.dtype).unsqueeze(-1)
         return Fading(kv.key, kv.value, log_gate.transpose([0, 2, 1]))  # [B, T, H] -> [B, H, T]
@@ -72,7 +72,7 @@ class Forgetting(MultiHead):
         total = kv.log_gate.cumsum(-1)  # [B, H, S], whose last T are those of the queries
         faded = total[:, :, -x.shape[1] :].unsqueeze(-1) - total.unsqueeze(-2)  # [B, H, T, S]
         scores = scores_of(q, kv.key, info, mask)
-        weights = paddle_compat.softmax(mask.add_to(scores + faded.astype(scores.dtype)), -1)
+        weights = F.softmax(mask.add_to(scores + faded.astype(scores.dtype)), -1)
         tap.record("attention", weights)
         context = gather(self.dropout(weights), kv.value, info, mask)
         return project_out(merge_heads(context), info, self.inner_norm, self.output)

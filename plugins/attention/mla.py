@@ -124,7 +124,7 @@ class MultiHeadLatent(Attention):
         else:
             key = split_heads(self.key(kv.latent), self.num_heads)  # [B, H, S, D]
         scores = paddle.matmul(q, key, transpose_y=True) + paddle.matmul(rotated, kv.key, transpose_y=True)
-        weights = paddle_compat.softmax(mask.add_to(scores * self.scale), -1)  # [B, H, T, S]
+        weights = F.softmax(mask.add_to(scores * self.scale), -1)  # [B, H, T, S]
         tap.record("attention", weights)
         weights = self.dropout(weights)
         if few:

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-import numpy as np
 from paddle import Tensor
 
-from paddle_tfm import paddle_compat
-from paddle_tfm.layers import Dropout, Linear, project_together
+from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
-from paddle_tfm_plugins.attention import _single_row
-from paddle_tfm_plugins.attention._dot_product import NO_INNER_NORM, attend, merge_heads, split_heads, width_of_head
+from paddle_tfm_plugins.attention._dot_product import (
+    NO_INNER_NORM,
+    attend,
+    merge_heads,
+    project_out,
+    split_heads,
+    width_of_head,
+)
 from paddle_tfm_plugins.attention._normed import projection
-from paddle_tfm_plugins.attention._projected import Unprojected, projects_later
-from paddle_tfm_plugins.attention._projected import attend as attend_in_one
-
-
-@dataclass(frozen=True)
-class _Projected(KeyValue):
-    """With the queries [B, H, 1, D] of the newest token, `source`, which came from the same product."""
-
-    query: Tensor
-    source: Tensor
-
-    def replaced(self, key: Tensor, value: Tensor) -> KeyValue:
-        return _Projected(key, value, self.query, self.source)
 
 
 class MultiHead(Attention):
@@ -75,36 +65,13 @@ class MultiHead(Attention):
         return Geometry(num_heads, num_heads, width_of_head(d_model, num_heads, head_dim))
 
     def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
-        if isinstance(source, np.ndarray):
-            return _single_row.project(self, source, info)
-        if source.shape[1] == 1 and type(self.query) is type(self.key) is type(self.value) is Linear:
-            together = project_together(self, (self.query, self.key, self.value), source)
-            if together is not None:  # a step of a search
-                q, key, value = paddle_compat.split(split_heads(together, 3 * self.num_heads), 3, 1)
-                return _Projected(info.encoding.key(key, info.positions), value, q, source)
-        if type(self) is MultiHead and projects_later(self, source, info):
-            return Unprojected(self, source, info)
-        return self.keys_and_values(source, info)
-
-    def keys_and_values(self, source: Tensor, info: TokenInfo) -> KeyValue:
-        """Of `source` [B, S, C], each by its own product."""
         key = split_heads(self.key(source), self.num_heads)  # [B, H, S, D]
         return KeyValue(info.encoding.key(key, info.positions), split_heads(self.value(source), self.num_heads))
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        if isinstance(x, np.ndarray):
-            return _single_row.attend(self, x, kv, info, mask)
-        if (whole := attend_in_one(self, x, kv, mask, tap)) is not None:
-            return whole
-        same = type(kv) is _Projected and kv.source is x
-        q = kv.query if same else split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
+        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
         context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
-        if self.inner_norm is not None:
-            context = self.inner_norm(context, info.valid, info.positions)
-        return self.output(context)
-
-    def computes_arrays(self) -> bool:
-        return self.inner_norm is None and all(type(each) is Linear for each in self.projections())
+        return project_out(context, info, self.inner_norm, self.output)
 
     def to_ctranslate2(self) -> dict | Refusal:
         if self.inner_norm is not None:
@@ -112,10 +79,6 @@ class MultiHead(Attention):
         heads = self.num_heads
         matrices = {"query": self.query, "key": self.key, "value": self.value, "output": self.output}
         return {**matrices, "heads": heads, "kv_heads": heads, "head_dim": self.query.weight.shape[1] // heads}
-
-    def projections(self) -> tuple[Linear, Linear, Linear, Linear]:
-        """Of queries, keys, values, and of the output."""
-        return self.query, self.key, self.value, self.output
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]

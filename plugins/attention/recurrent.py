@@ -11,7 +11,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm import paddle_compat, place
+from paddle_tfm.kernels import op
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import matrix_side
@@ -45,7 +45,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Unread:
-    """Tokens [B, T, C] with their validity [B, T], which `lstm` reads once the state before them is known."""
+    """Tokens [B, T, C] with their validity [B, T], which `LSTM` reads once the state before them is known."""
 
     lstm: LSTM
     x: Tensor
@@ -100,7 +100,6 @@ class LSTM(nn.Layer):
             zero = paddle.zeros([batch, self.width], self.bias.dtype)
             after = Carried(zero, zero)
         weights = self.input.reshape([-1, channels]), self.hidden.reshape([-1, self.width]), self.bias
-        run = fused if place.on_cpu(x) and paddle_compat.has_lstm() else plain
         if length == 1:  # a step of decoding: no transpose needed
             steps = x.reshape([1, batch, channels])  # [B, 1, C] -> [1, B, C]
         else:
@@ -108,7 +107,7 @@ class LSTM(nn.Layer):
             rows = paddle.arange(batch, dtype="int64")
             steps = F.embedding(order.t() + rows * length, x.reshape([batch * length, channels]))  # [T, B, C]
         with paddle.amp.auto_cast(enable=False):
-            outputs, last = run(steps.astype(self.bias.dtype), valid.astype("int32").sum(1), after, *weights)
+            outputs, last = lstm(steps.astype(self.bias.dtype), valid.astype("int32").sum(1), after, *weights)
         flat = outputs.reshape([length * batch, self.width])  # [T, B, W] -> [T·B, W]
         if length == 1:
             return Read(flat.unsqueeze(1), last)
@@ -123,7 +122,8 @@ class LSTM(nn.Layer):
         return order, paddle.argsort(order, 1)
 
 
-def plain(
+@op
+def lstm(
     x: Tensor, lengths: Tensor, after: Carried, w_input: Tensor, w_hidden: Tensor, bias: Tensor
 ) -> tuple[Tensor, Carried]:
     """x [T, B, C], of which a row's first `lengths` [B] are real → outputs [T, B, W], zero behind them, and the state.
@@ -143,26 +143,6 @@ def plain(
     return paddle.stack(outputs), Carried(h, c)
 
 
-def fused(
-    x: Tensor, lengths: Tensor, after: Carried, w_input: Tensor, w_hidden: Tensor, bias: Tensor
-) -> tuple[Tensor, Carried]:
-    """The same by Paddle's kernel, in a third of the time (on a CPU, d_model 64).
-
-    Its gradient fails where an input needs none (a frozen weight, `paddle.grad`). So all inputs are parts of one
-    tensor: then each gets a gradient whenever any does. It can read a text backwards too, which is not used: where
-    lengths differ and there is a state to begin with, the gradient of the recurrent weights is then wrong (Paddle
-    3.3.1).
-    """
-    parts = [x, *after, w_input, w_hidden, bias, paddle.zeros_like(bias)]
-    if paddle.is_grad_enabled():
-        together = paddle.concat([part.reshape([-1]) for part in parts])
-        apart = together.split([part.size for part in parts])
-        parts = [part.reshape(like.shape) for part, like in zip(apart, parts)]
-    x, h, c, *weights = parts
-    outputs, (h, c) = paddle_compat.lstm(x, h, c, weights, lengths)
-    return outputs, Carried(h, c)
-
-
 class Recurrent(Attention):
     """An LSTM in the place of self-attention (Hochreiter and Schmidhuber 1997; cf. Chen 2018, arXiv:1804.09849).
 
@@ -177,8 +157,8 @@ class Recurrent(Attention):
     Here it is the sublayer alone: norm, residual and dropout are the placement's, and the cell has neither norm nor
     dropout inside.
 
-    It supports encodings at the embedding only, and needs none: an LSTM knows the order of its tokens. On a CPU a
-    kernel of Paddle runs through the tokens; elsewhere a loop in Python does, which is slow.
+    It supports encodings at the embedding only, and needs none: an LSTM knows the order of its tokens. A loop in Python
+    runs through the tokens, and in training on a CPU a kernel.
 
     x [B, T, C], source [B, T, C] → [B, T, C]; state [B, W] twice.
 

@@ -51,7 +51,7 @@ class Sinks(MultiHead):
             sink = paddle.zeros(shape, scores.dtype)
         else:
             sink = self.sink.astype(scores.dtype).reshape([1, -1, 1, 1]).expand(shape)  # [H] -> [B, H, T, 1]
-        weights = paddle_compat.softmax(paddle.concat([scores, sink], -1), -1)[:, :, :, :-1]
+        weights = F.softmax(paddle.concat([scores, sink], -1), -1)[:, :, :, :-1]
         tap.record("attention", weights)
         context = gather(self.dropout(weights), kv.value, info, mask)
         return project_out(merge_heads(context), info, self.inner_norm, self.output)

@@ -44,14 +44,10 @@ class TwoLayers(FeedForward):
         """x [B, T, C] → [B, T, width]."""
         return self.activation(self.inner(x))
 
-    def dropped_hidden(self, x: Tensor) -> Tensor:
-        """x [B, T, C] → the hidden layer after dropout, [B, T, width], where there is no inner norm."""
-        return self.dropout(self.hidden(x))
-
     def forward(self, x: Tensor, info: TokenInfo, tap: Tap) -> Tensor:
-        if self.inner_norm is None:
-            return self.output(self.dropped_hidden(x))
-        hidden = self.inner_norm(self.hidden(x), info.valid, info.positions)  # [B, T, width]
+        hidden = self.hidden(x)  # [B, T, width]
+        if self.inner_norm is not None:
+            hidden = self.inner_norm(hidden, info.valid, info.positions)
         return self.output(self.dropout(hidden))
 
     def branch_weights(self) -> list[Tensor]:

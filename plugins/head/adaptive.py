@@ -7,11 +7,11 @@ from itertools import pairwise
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Head, Memory, Refusal, maps_as
 from paddle_tfm.validators import at_least
-from paddle_tfm_plugins.head._cross_entropy import full_precision, log_sum_exp, negative_log
+from paddle_tfm_plugins.head._cross_entropy import full_precision, negative_log
 
 
 class AdaptiveSoftmax(Head):
@@ -104,12 +104,12 @@ class AdaptiveSoftmax(Head):
     def _log_probs(self, h: Tensor) -> Tensor:
         """log p of every word, [N, C] → [N, V]."""
         first = full_precision(self.output(h))
-        first = algebra.add_outer(first, -log_sum_exp(first), algebra.row_of_ones(first))  # [N, c_1 + K]
+        first = ops.add_outer(first, -ops.log_sum_exp(first), ops.row_of_ones(first))  # [N, c_1 + K]
         parts = [first[:, : self.short]]
         for i in range(len(self.clusters)):
             logits = full_precision(self._inside(i, h))
             of_cluster = first[:, self.short + i : self.short + i + 1]  # [N, 1]
-            parts.append(algebra.add_outer(logits, of_cluster - log_sum_exp(logits), algebra.row_of_ones(logits)))
+            parts.append(ops.add_outer(logits, of_cluster - ops.log_sum_exp(logits), ops.row_of_ones(logits)))
         return paddle.concat(parts, -1)
 
     def extra_repr(self) -> str:

@@ -7,7 +7,7 @@ import math
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import Head, Memory, Refusal, maps_as
 from paddle_tfm.validators import positive
@@ -88,6 +88,6 @@ class FixNorm(Head):
 def unit(x: Tensor, length: Tensor | float = 1.0) -> Tensor:
     """Vectors [..., C] of a length, or of a length each [N, 1]."""
     rows = x.reshape([-1, x.shape[-1]])  # [..., C] -> [N, C]
-    squares = algebra.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]
+    squares = ops.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]
     factors = paddle.rsqrt(squares + EPS) * length
-    return (rows * algebra.outer(factors, algebra.row_of_ones(rows))).reshape(x.shape)
+    return (rows * ops.outer(factors, ops.row_of_ones(rows))).reshape(x.shape)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.layers import Embedding, linear
+from paddle_tfm import ops
+from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import Head, Memory, Refusal
 from paddle_tfm.validators import positive
 from paddle_tfm_plugins.head._cross_entropy import CAPPED, cross_entropy, full_precision, log_softmax_, soft_cap
@@ -36,7 +37,7 @@ class TiedHead(Head):
         self.bias = self.create_parameter([vocab_size], is_bias=True) if bias else None
 
     def _logits(self, h: Tensor) -> Tensor:
-        return linear(h, self._shared[0].weight, self.bias, transpose=True)  # [B, T, C] · [V, C]ᵀ -> [B, T, V]
+        return ops.linear(h, self._shared[0].weight, self.bias, True)  # [B, T, C] · [V, C]ᵀ -> [B, T, V]
 
     def _spare_padding(self, gradient: Tensor) -> Tensor:
         """The row of padding is zero and stays so, though the softmax would push it."""

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.protocols import Refusal
 from paddle_tfm.ranks import sum_over_ranks
 from paddle_tfm.validators import between, not_negative, positive
@@ -78,9 +78,9 @@ class BatchNorm(PooledNorm):
             self._remember(mean, variance, count)
         else:
             variance = self.running_variance.unsqueeze(0)  # [1, C]
-            centred = algebra.add_outer(rows, algebra.column_of_ones(rows), -self.running_mean.unsqueeze(0))
-        scaled = centred * algebra.outer(real, paddle.rsqrt(variance + self.eps) * self.weight)
-        return algebra.restore(algebra.add_outer(scaled, real, self.bias.unsqueeze(0)), x)
+            centred = ops.add_outer(rows, ops.column_of_ones(rows), -self.running_mean.unsqueeze(0))
+        scaled = centred * ops.outer(real, paddle.rsqrt(variance + self.eps) * self.weight)
+        return ops.restore(ops.add_outer(scaled, real, self.bias.unsqueeze(0)), x)
 
     @paddle.no_grad()
     def discrepancy(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> dict[str, Tensor]:
@@ -93,8 +93,8 @@ class BatchNorm(PooledNorm):
 
     def _tokens(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
         """x [B, T, C] as rows [N, C], and 1 where one is real, otherwise 0, [N, 1]."""
-        rows = algebra.flatten(x, self.weight.dtype)
-        real = algebra.column_of_ones(rows) if valid is None else valid.reshape([-1, 1]).astype(rows.dtype)
+        rows = ops.flatten(x, self.weight.dtype)
+        real = ops.column_of_ones(rows) if valid is None else valid.reshape([-1, 1]).astype(rows.dtype)
         return rows, real
 
     def _statistics(self, rows: Tensor, real: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -102,10 +102,10 @@ class BatchNorm(PooledNorm):
         mean [N, C]; and how many are real."""
         count = sum_over_ranks(real.sum())
         enough, weights = count > 1.0, real / count.clip(min=1.0)
-        batch_mean = sum_over_ranks(algebra.sum_over_rows(weights, rows))
+        batch_mean = sum_over_ranks(ops.sum_over_rows(weights, rows))
         mean = paddle.where(enough, batch_mean, self.running_mean.unsqueeze(0))
-        centred = algebra.add_outer(rows, algebra.column_of_ones(rows), -mean)
-        squares = sum_over_ranks(algebra.sum_over_rows(weights, paddle.square(centred)))
+        centred = ops.add_outer(rows, ops.column_of_ones(rows), -mean)
+        squares = sum_over_ranks(ops.sum_over_rows(weights, paddle.square(centred)))
         return mean, paddle.where(enough, squares, self.running_variance.unsqueeze(0)), centred, count
 
     @paddle.no_grad()

@@ -8,7 +8,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.protocols import Refusal
 from paddle_tfm.ranks import sum_over_ranks
 from paddle_tfm.validators import at_least, between, not_negative, positive
@@ -69,8 +69,8 @@ class BatchNormPerPosition(PooledNorm):
             self._remember(mean.detach(), variance.detach(), count)
         else:
             variance, centred = self.running_variance, rows - F.embedding(index, self.running_mean)
-        scale = F.embedding(index, paddle.rsqrt(variance + self.eps)) * algebra.outer(real, self.weight.unsqueeze(0))
-        return algebra.restore(algebra.add_outer(centred * scale, real, self.bias.unsqueeze(0)), x)
+        scale = F.embedding(index, paddle.rsqrt(variance + self.eps)) * ops.outer(real, self.weight.unsqueeze(0))
+        return ops.restore(ops.add_outer(centred * scale, real, self.bias.unsqueeze(0)), x)
 
     @paddle.no_grad()
     def discrepancy(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> dict[str, Tensor]:
@@ -86,8 +86,8 @@ class BatchNormPerPosition(PooledNorm):
 
     def _tokens(self, x: Tensor, valid: Tensor | None, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x [B, T, C] as rows [N, C]; 1 where one is real, otherwise 0, [N, 1]; and its entry of the statistics [N]."""
-        rows = algebra.flatten(x, self.weight.dtype)
-        real = algebra.column_of_ones(rows) if valid is None else valid.reshape([-1, 1]).astype(rows.dtype)
+        rows = ops.flatten(x, self.weight.dtype)
+        real = ops.column_of_ones(rows) if valid is None else valid.reshape([-1, 1]).astype(rows.dtype)
         last = self.running_mean.shape[0] - 1
         return rows, real, positions.clip(0, last).expand(x.shape[:2]).reshape([-1])  # [B|1, T] -> [N]
 

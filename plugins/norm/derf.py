@@ -5,7 +5,7 @@ from __future__ import annotations
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.protocols import Norm, Refusal
 from paddle_tfm.validators import positive
 
@@ -32,10 +32,10 @@ class DynamicErf(Norm):
         self.bias = self.create_parameter([d_model], is_bias=True)
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
-        rows = algebra.flatten(x, self.weight.dtype)
-        ones = algebra.column_of_ones(rows)
-        squashed = paddle.erf(rows * self.alpha + self.shift) * algebra.outer(ones, self.weight.unsqueeze(0))
-        return algebra.restore(algebra.add_outer(squashed, ones, self.bias.unsqueeze(0)), x)
+        rows = ops.flatten(x, self.weight.dtype)
+        ones = ops.column_of_ones(rows)
+        squashed = paddle.erf(rows * self.alpha + self.shift) * ops.outer(ones, self.weight.unsqueeze(0))
+        return ops.restore(ops.add_outer(squashed, ones, self.bias.unsqueeze(0)), x)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.protocols import Norm, Refusal
 from paddle_tfm.validators import positive
 
@@ -41,15 +41,15 @@ class GroupNorm(Norm):
         self.bias = self.create_parameter([d_model], is_bias=True)
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
-        rows = algebra.flatten(x, self.weight.dtype)  # [N, C]
+        rows = ops.flatten(x, self.weight.dtype)  # [N, C]
         parts = rows.reshape([-1, rows.shape[1] // self.groups])  # [N, C] -> [N·G, C/G]
-        unit = algebra.row_of_ones(parts)
-        centred = algebra.add_outer(parts, -algebra.mean_over_channels(parts), unit)
-        scale = paddle.rsqrt(algebra.mean_over_channels(paddle.square(centred)) + self.eps)  # [N·G, 1]
-        normal = (centred * algebra.outer(scale, unit)).reshape(rows.shape)  # [N·G, C/G] -> [N, C]
-        ones = algebra.column_of_ones(rows)
-        scaled = normal * algebra.outer(ones, self.weight.unsqueeze(0))
-        return algebra.restore(algebra.add_outer(scaled, ones, self.bias.unsqueeze(0)), x)
+        unit = ops.row_of_ones(parts)
+        centred = ops.add_outer(parts, -ops.mean_over_channels(parts), unit)
+        scale = paddle.rsqrt(ops.mean_over_channels(paddle.square(centred)) + self.eps)  # [N·G, 1]
+        normal = (centred * ops.outer(scale, unit)).reshape(rows.shape)  # [N·G, C/G] -> [N, C]
+        ones = ops.column_of_ones(rows)
+        scaled = normal * ops.outer(ones, self.weight.unsqueeze(0))
+        return ops.restore(ops.add_outer(scaled, ones, self.bias.unsqueeze(0)), x)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, groups={self.groups}, eps={self.eps:g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.protocols import Norm, Refusal
 from paddle_tfm.validators import positive
 
@@ -35,15 +35,15 @@ class LayerStd(Norm):
         self.bias = self.create_parameter([d_model], is_bias=True)
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
-        rows = algebra.flatten(x, self.weight.dtype)
+        rows = ops.flatten(x, self.weight.dtype)
         width = rows.shape[1]
-        centred = algebra.add_outer(rows, -algebra.mean_over_channels(rows), algebra.row_of_ones(rows))
-        variance = algebra.mean_over_channels(paddle.square(centred)) * (width / (width - 1))  # [N, 1]
+        centred = ops.add_outer(rows, -ops.mean_over_channels(rows), ops.row_of_ones(rows))
+        variance = ops.mean_over_channels(paddle.square(centred)) * (width / (width - 1))  # [N, 1]
         spread = variance > 0.0
         root = paddle.sqrt(paddle.where(spread, variance, paddle.ones_like(variance)))  # no square root at 0: its
         std = paddle.where(spread, root, paddle.zeros_like(root))  # gradient is infinite, and infinite · 0 is NaN
-        scaled = centred * algebra.outer(1.0 / (std + self.eps), self.weight.unsqueeze(0))
-        return algebra.restore(algebra.add_outer(scaled, algebra.column_of_ones(rows), self.bias.unsqueeze(0)), x)
+        scaled = centred * ops.outer(1.0 / (std + self.eps), self.weight.unsqueeze(0))
+        return ops.restore(ops.add_outer(scaled, ops.column_of_ones(rows), self.bias.unsqueeze(0)), x)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps:g}"

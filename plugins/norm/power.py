@@ -7,7 +7,7 @@ from typing import ClassVar
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.protocols import Refusal
 from paddle_tfm.ranks import on_gradient, sum_over_ranks
 from paddle_tfm.validators import between, not_negative, positive
@@ -89,11 +89,11 @@ class PowerNorm(PooledNorm):
             batch, count = self._quadratic_mean(rows if warming_up else rows.detach(), real)
             self._remember(batch.detach(), count)
             square = batch if warming_up else square
-        normal = rows * algebra.outer(real, paddle.rsqrt(square + self.eps))
+        normal = rows * ops.outer(real, paddle.rsqrt(square + self.eps))
         if self.training and not normal.stop_gradient:
             normal = self._watched(normal, count, exact=warming_up)
-        scaled = normal * algebra.outer(real, self.weight.unsqueeze(0))
-        return algebra.restore(algebra.add_outer(scaled, real, self.bias.unsqueeze(0)), x)
+        scaled = normal * ops.outer(real, self.weight.unsqueeze(0))
+        return ops.restore(ops.add_outer(scaled, real, self.bias.unsqueeze(0)), x)
 
     @paddle.no_grad()
     def discrepancy(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> dict[str, Tensor]:
@@ -104,15 +104,15 @@ class PowerNorm(PooledNorm):
 
     def _tokens(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
         """x [B, T, C] as rows [N, C], and 1 where one is real, otherwise 0, [N, 1]."""
-        rows = algebra.flatten(x, self.weight.dtype)
-        real = algebra.column_of_ones(rows) if valid is None else valid.reshape([-1, 1]).astype(rows.dtype)
+        rows = ops.flatten(x, self.weight.dtype)
+        real = ops.column_of_ones(rows) if valid is None else valid.reshape([-1, 1]).astype(rows.dtype)
         return rows, real
 
     def _quadratic_mean(self, rows: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """The mean of squares of each channel over the real tokens [1, C], the running one if there is none; and how
         many there are."""
         count = sum_over_ranks(real.sum())
-        batch = sum_over_ranks(algebra.sum_over_rows(real / count.clip(min=1.0), paddle.square(rows)))
+        batch = sum_over_ranks(ops.sum_over_rows(real / count.clip(min=1.0), paddle.square(rows)))
         return paddle.where(count > 0.0, batch, self.running_square.unsqueeze(0)), count
 
     @paddle.no_grad()
@@ -131,15 +131,15 @@ class PowerNorm(PooledNorm):
     def _watched(self, normal: Tensor, count: Tensor, exact: bool) -> Tensor:
         """x̂ [N, C], whose gradient moves ν on its way back; unless it is to stay `exact`, x̂ ν is taken away from it
         first."""
-        ones = algebra.column_of_ones(normal)
+        ones = ops.column_of_ones(normal)
         values = normal.detach()  # `normal` itself would hold its own graph for ever
 
         @paddle.no_grad()
         def amend(gradient: Tensor) -> Tensor:
             nu = self.running_gradient.unsqueeze(0)  # [1, C]
-            remainder = gradient - values * algebra.outer(ones, nu)
+            remainder = gradient - values * ops.outer(ones, nu)
             weights = ones / count.clip(min=1.0)  # of padding too, where x̂ is 0
-            change = sum_over_ranks(algebra.sum_over_rows(weights, remainder * values)).squeeze(0)  # [C]
+            change = sum_over_ranks(ops.sum_over_rows(weights, remainder * values)).squeeze(0)  # [C]
             paddle.assign(self.running_gradient + change * self.gradient_momentum, output=self.running_gradient)
             return gradient if exact else remainder
 

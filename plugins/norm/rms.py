@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra, single_row
+from paddle_tfm import ops
 from paddle_tfm.protocols import Norm
 from paddle_tfm.validators import positive
 
@@ -34,16 +31,9 @@ class RMSNorm(Norm):
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
-        if isinstance(x, np.ndarray):
-            weight, row = single_row.parameters(self)[0], x.reshape(-1)
-            scale = 1.0 / math.sqrt(np.dot(row, row) / row.size + self.eps)
-            return (row * scale * weight).reshape(x.shape)
-        rows = algebra.flatten(x, self.weight.dtype)
-        scale = paddle.rsqrt(algebra.mean_over_channels(paddle.square(rows)) + self.eps)  # [N, 1]
-        return algebra.restore(rows * algebra.outer(scale, self.weight.unsqueeze(0)), x)
-
-    def computes_arrays(self) -> bool:
-        return True
+        rows = ops.flatten(x, self.weight.dtype)
+        scale = paddle.rsqrt(ops.mean_over_channels(paddle.square(rows)) + self.eps)  # [N, 1]
+        return ops.restore(rows * ops.outer(scale, self.weight.unsqueeze(0)), x)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps:g}"

@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.protocols import Norm
 from paddle_tfm.validators import between
 
@@ -35,10 +35,10 @@ class ScaleNorm(Norm):
         self.weight = self.create_parameter([1], default_initializer=nn.initializer.Constant(math.sqrt(d_model)))
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
-        rows = algebra.flatten(x, self.weight.dtype)
-        square = algebra.mean_over_channels(paddle.square(rows)) * self.width  # ‖x‖² [N, 1]
+        rows = ops.flatten(x, self.weight.dtype)
+        square = ops.mean_over_channels(paddle.square(rows)) * self.width  # ‖x‖² [N, 1]
         scale = paddle.rsqrt(square.clip(min=self.least))  # clipped before the root, whose gradient at 0 is infinite
-        return algebra.restore(rows * algebra.outer(scale, self.weight * algebra.row_of_ones(rows)), x)
+        return ops.restore(rows * ops.outer(scale, self.weight * ops.row_of_ones(rows)), x)
 
     def extra_repr(self) -> str:
         return f"{self.width}, eps={self.eps:g}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paddle import Tensor, nn
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.protocols import LayerSite, Sublayer, TokenInfo, keep_initial
 from paddle_tfm.validators import between
 from paddle_tfm_plugins.placement.pre import Pre
@@ -38,9 +38,9 @@ class LayerScale(Pre):
 
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         branch = self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
-        rows = algebra.flatten(branch, self.scales[i].dtype)
-        scale = algebra.outer(algebra.column_of_ones(rows), self.scales[i].unsqueeze(0))  # [B·T, C]
-        return x + algebra.restore(rows * scale, branch)
+        rows = ops.flatten(branch, self.scales[i].dtype)
+        scale = ops.outer(ops.column_of_ones(rows), self.scales[i].unsqueeze(0))  # [B·T, C]
+        return x + ops.restore(rows * scale, branch)
 
     def to_ctranslate2(self) -> dict:
         return {"before": list(self.norms), "branch_scales": [scale.numpy() for scale in self.scales]}

@@ -16,8 +16,5 @@ class Post(Placement):
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         return self.norms[i](x + self.drops[i](sublayer(x)), info.valid, info.positions)
 
-    def computes_arrays(self) -> bool:
-        return True
-
     def to_ctranslate2(self) -> dict:
         return {"after_sum": list(self.norms)}

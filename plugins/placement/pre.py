@@ -18,8 +18,5 @@ class Pre(Placement):
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         return x + self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
 
-    def computes_arrays(self) -> bool:
-        return True
-
     def to_ctranslate2(self) -> dict | Refusal:
         return {"before": list(self.norms)}

@@ -6,7 +6,6 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm.algebra import by_products
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import PositionalEncoding, Refusal, no_decay
 from paddle_tfm_plugins.position._sinusoid import Sinusoid
@@ -47,16 +46,13 @@ class TransformerXL(PositionalEncoding):
         rows = q.transpose([1, 2, 0, 3]).reshape([heads, length * batch, width])  # [B, H, Tq, D] -> [H, Tq·B, D]
         rows = rows + paddle.matmul(paddle.ones([heads, length * batch, 1], q.dtype), self.v.unsqueeze(1))
         product = paddle.matmul(r, rows, transpose_y=True)  # [H, n, Tq·B]
-        return _pick(product, index, batch) + self._content(k, length)
+        return _pick(product, index, batch) + self._content(k)
 
-    def _content(self, k: Tensor, length: int) -> Tensor:
-        """u · k_j, [B, H, Tq|1, Tk]."""
+    def _content(self, k: Tensor) -> Tensor:
+        """u · k_j, [B, H, 1, Tk]."""
         batch, heads, _, width = k.shape
         u = paddle.matmul(paddle.ones([batch, 1], k.dtype), self.u.reshape([1, -1]))  # [B, H·D]
-        content = paddle.matmul(u.reshape([batch, heads, 1, width]), k, transpose_y=True)  # [B, H, 1, Tk]
-        if not by_products(content):
-            return content
-        return paddle.matmul(paddle.ones([batch, heads, length, 1], content.dtype), content)  # [B, H, Tq, Tk]
+        return paddle.matmul(u.reshape([batch, heads, 1, width]), k, transpose_y=True)  # [B, H, 1, Tk]
 
     def to_ctranslate2(self) -> Refusal:
         return Refusal("compares queries with sinusoids of the distance, which CTranslate2 does not")

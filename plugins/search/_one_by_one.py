@@ -9,7 +9,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.protocols import Decoding, Hypothesis
 from paddle_tfm_plugins.search._bounded import Bounded
 
@@ -46,7 +46,7 @@ class OneByOne(Bounded):
             full = [len(output.ids) == decoding.max_lengths[output.index] for output in alive]
             if any(full):
                 chosen = np.where(full, decoding.eos, chosen)
-            scores = algebra.pick(log_probs, chosen)
+            scores = ops.pick(log_probs, chosen)
             unfinished = []
             for row, (output, token, score) in enumerate(zip(alive, chosen.tolist(), scores.tolist())):
                 output.score += score

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import paddle
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis
 from paddle_tfm.validators import between, not_negative
 from paddle_tfm_plugins.search._bounded import Bounded
@@ -74,7 +74,7 @@ class Beam(Bounded):
     def _candidates(self, log_probs, groups) -> list[list[tuple[float, int, int]]]:
         """For each sentence its best 2 · size continuations (log-probability, beam, token): enough to keep `size` even
         if every beam could end."""
-        steps, tokens = (each.numpy() for each in algebra.top_k(log_probs, min(2 * self.size, log_probs.shape[1])))
+        steps, tokens = (each.numpy() for each in ops.top_k(log_probs, min(2 * self.size, log_probs.shape[1])))
         before = np.array([score for group in groups for _, score in group])  # [R]
         sentence = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
         beam = np.concatenate([np.arange(len(group)) for group in groups])

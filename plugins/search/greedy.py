@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from paddle import Tensor
 
-from paddle_tfm import algebra
+from paddle_tfm import ops
 from paddle_tfm_plugins.search._one_by_one import OneByOne, Output
 
 
@@ -22,7 +22,7 @@ class Greedy(OneByOne):
     greedy_with = {}
 
     def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> np.ndarray:
-        return algebra.argmax(log_probs)
+        return ops.argmax(log_probs)
 
     def to_ctranslate2(self) -> dict:
         return {"beam_size": 1}

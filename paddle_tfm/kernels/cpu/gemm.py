@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paddle_tfm.onednn.library import PLAIN, ROW_MAJOR, SUCCESS, TRANSPOSED, library
-from paddle_tfm.onednn.primitives import (
+from paddle_tfm.kernels.cpu.library import PLAIN, ROW_MAJOR, SUCCESS, TRANSPOSED, library
+from paddle_tfm.kernels.cpu.primitives import (
     BF16,
     BIAS,
     DST,

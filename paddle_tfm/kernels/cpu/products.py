@@ -3,8 +3,7 @@
     y = x W + b        x̄ = ȳ Wᵀ        W̄ = xᵀ ȳ        b̄ = Σ over rows of ȳ
 
 In bfloat16 each factor of a product is rounded to it, and nothing else is: sums, outputs, gradients, biases and the
-parameters themselves are float32. Only within `using`, which a training step enters; elsewhere, and for tensors that
-they do not take (float64, a GPU's), `linear` returns None, and its caller multiplies with Paddle.
+parameters themselves are float32.
 
 Source: training with bfloat16 factors and float32 sums: Kalamkar et al. 2019, arXiv:1905.12322.
 """
@@ -13,24 +12,22 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import blas, fused, paddle_compat, place
-from paddle_tfm.onednn import library
-from paddle_tfm.onednn.gemm import gemm, multiply, rounded
-from paddle_tfm.onednn.primitives import address
+from paddle_tfm import blas, paddle_compat, place
+from paddle_tfm.kernels import function
+from paddle_tfm.kernels.cpu import library
+from paddle_tfm.kernels.cpu.gemm import gemm, multiply, rounded
+from paddle_tfm.kernels.cpu.primitives import address
 
 Kind = Literal["float32", "bfloat16"]
 KINDS: tuple[Kind, ...] = ("float32", "bfloat16")
 Factor = Tensor | np.ndarray
-_kind: Kind | None = None  # None: Paddle's own products
-_rounded_last: tuple[weakref.ref, int, np.ndarray] | None = None
+ROUNDED = "rounded last"  # of a `Call.cache`: (an x, its version, it in bfloat16)
 
 
 def why_not(kind: Kind) -> str | None:
@@ -62,53 +59,26 @@ def description(kind: Kind) -> str:
     return "float32 by Paddle" if here is None else "float32 by MKL"
 
 
-@contextmanager
-def using(kind: Kind | None) -> Iterator[None]:
-    """Within this block `linear` computes products of `kind`; None: none."""
-    global _kind, _rounded_last
-    before, _kind = _kind, kind
-    try:
-        yield
-    finally:
-        _kind, _rounded_last = before, None
-
-
-def in_use() -> Kind | None:
-    """What `linear` computes here; None: nothing."""
-    return _kind
-
-
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, transpose: bool = False) -> Tensor | None:
-    """x [..., I] · weight [I, O] + bias [O] → [..., O]; with `transpose` the weight is [O, I]. None where they are
-    not in use, or do not take these tensors."""
-    tensors = (x, weight) if bias is None else (x, weight, bias)
-    if _kind is None or not all(_is_plain(tensor) for tensor in tensors):
-        return None
-    inner, width = weight.shape[::-1] if transpose else weight.shape
-    if x.shape[-1] != inner or (bias is not None and bias.shape != [width]):
-        return None  # Paddle does what can be done, or says what is wrong
-    return fused.apply(Linear(transpose, _kind), *tensors)
-
-
-def _is_plain(x: Tensor) -> bool:
+def is_plain(x: Tensor) -> bool:
+    """Whether a product takes x: float32 on the CPU, dense, and not empty."""
     return x.dtype == paddle.float32 and place.on_cpu(x) and x.is_contiguous() and 0 not in x.shape
 
 
-class Linear(fused.Function):
+class Linear(function.Function):
     """Holds the factors until the graph is gone: float32 tensors as they are, as Paddle's product does, or arrays of
     half the size in bfloat16, of which those of one x are shared by the products on it."""
 
     once = False
 
-    def __init__(self, transpose: bool, kind: Kind):
-        self.transpose, self.kind = transpose, kind
+    def __init__(self, transpose: bool, kind: Kind, cache: dict[Any, Any]):
+        self.transpose, self.kind, self.cache = transpose, kind, cache
 
     def forward(self, *inputs: Tensor) -> Tensor:
         x, weight, *rest = inputs
         inner, width = weight.shape[::-1] if self.transpose else weight.shape
         y = paddle_compat.empty([*x.shape[:-1], width])
         self.shape = x.shape
-        self.factors = (_rounded_once(x), rounded(_array(weight))) if self.kind == "bfloat16" else (x, weight)
+        self.factors = (self._rounded_once(x), rounded(_array(weight))) if self.kind == "bfloat16" else (x, weight)
         self.versions = self._versions()
         left, right = (factor if isinstance(factor, np.ndarray) else _array(factor) for factor in self.factors)
         bias, out = _array(rest[0]) if rest else None, _array(y).reshape(-1, width)
@@ -161,6 +131,15 @@ class Linear(fused.Function):
             )
         return self.factors
 
+    def _rounded_once(self, x: Tensor) -> np.ndarray:
+        """x in bfloat16; the same array for products that follow one another on one x, such as those of q, k and v."""
+        last = self.cache.get(ROUNDED)
+        if last is not None and last[0]() is x and last[1] == x.inplace_version:
+            return last[2]
+        result = rounded(_array(x))
+        self.cache[ROUNDED] = weakref.ref(x), x.inplace_version, result
+        return result
+
     def _versions(self) -> list[int]:
         return [factor.inplace_version for factor in self.factors if isinstance(factor, Tensor)]
 
@@ -168,13 +147,3 @@ class Linear(fused.Function):
 def _array(x: Tensor) -> np.ndarray:
     """The numbers of x where they lie."""
     return np.from_dlpack(x.detach())
-
-
-def _rounded_once(x: Tensor) -> np.ndarray:
-    """x in bfloat16; the same array for products that follow one another on one x, such as those of q, k and v."""
-    global _rounded_last
-    if _rounded_last is not None and _rounded_last[0]() is x and _rounded_last[1] == x.inplace_version:
-        return _rounded_last[2]
-    result = rounded(_array(x))
-    _rounded_last = weakref.ref(x), x.inplace_version, result
-    return result

@@ -3,27 +3,21 @@ without.
 
 Written for Paddle 3.3. Another Paddle may lack any of these names: then the public way is taken, which is slower or
 uses one process, and gives the same numbers. `tests/test_paddle_compat.py` takes the names away one by one, and looks
-for private names elsewhere. What concerns layers has a file of its own.
+for private names elsewhere.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import paddle
-import paddle.nn.functional as F
-from paddle import Tensor
+from paddle import Tensor, nn
 
 from paddle_tfm import place
-from paddle_tfm.paddle_compat.layers import Layer as Layer
-from paddle_tfm.paddle_compat.layers import LayerList as LayerList
-from paddle_tfm.paddle_compat.layers import called_plainly as called_plainly
-from paddle_tfm.paddle_compat.layers import direct_attributes as direct_attributes
-from paddle_tfm.paddle_compat.layers import kept as kept
 
 CPU = paddle.CPUPlace()
 _threads = 0  # of `set_num_threads`
@@ -125,47 +119,17 @@ def anchor() -> Tensor:
     return leaf
 
 
+# ------------------------------------------------------------------------------------------------------------- layers
+
+
+def called_plainly(*layers: nn.Layer) -> bool:
+    """Whether nobody asked to be called before or after one of these layers, so that their parameters may be used
+    without calling them. Without Paddle's private tables of such hooks: no."""
+    tables = ("_forward_pre_hooks", "_forward_post_hooks")
+    return not any(layer.__dict__.get(table, True) for layer in layers for table in tables)
+
+
 # ----------------------------------------------------------------------------------------------------------- kernels
-
-
-def _kernel(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel of that name, or what does the same in public. Kernels take their arguments in order, and check and
-    look up nothing, which for one decoded token's small tensors takes as long as the arithmetic. This is asked once:
-    a decoded token makes a hundred calls."""
-    return _private(paddle, "_C_ops", name) or otherwise
-
-
-linear = _kernel("linear", F.linear)
-"""linear(x [..., I], weight [I, O], bias [O]) → [..., O]: the kernel that `F.linear` calls, without the flag that it
-looks up before, which takes more than half of the time."""
-
-reshape = _kernel("reshape", paddle.reshape)
-"""reshape(x, shape)."""
-
-concat = _kernel("concat", paddle.concat)
-"""concat(tensors, axis)."""
-
-matmul = _kernel("matmul", paddle.matmul)
-"""matmul(x, y, transpose_x, transpose_y)."""
-
-
-def _split(x: Tensor, number: int, axis: int) -> list[Tensor]:
-    return paddle.split(x, number, axis)
-
-
-split = _kernel("split_with_num", _split)
-"""split(x, number of equal parts, axis)."""
-
-softmax = _kernel("softmax", F.softmax)
-"""softmax(x, axis)."""
-
-
-def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, first_axis: int) -> Tensor:
-    return F.layer_norm(x, x.shape[first_axis:], weight, bias, eps)
-
-
-layer_norm = _kernel("layer_norm", _layer_norm)
-"""layer_norm(x, weight, bias, eps, first_axis), over the axes from `first_axis` on."""
 
 
 def empty(shape: Sequence[int]) -> Tensor:
@@ -191,20 +155,6 @@ def sum_of_squares(x: Tensor) -> Tensor:
         flat = x.flatten()
         return paddle.matmul(flat, flat).reshape([1])
     return kernel(x)
-
-
-def cross_entropy_(logits: Tensor, target: Tensor) -> Tensor:
-    """logits [N, V], target int64 [N, 1] → −log softmax(logits)[target], [N, 1]. `logits` must not be used afterwards.
-
-    The kernel that `F.cross_entropy` calls (hard labels, softmax, stable, nothing ignored, over the last axis), but in
-    place: the softmax lies where the logits were, so that [N, V], the largest tensor of a step, is held once. Otherwise
-    `F.cross_entropy`, which holds it twice.
-    """
-    kernel = _private(paddle, "_C_ops", "cross_entropy_with_softmax_")
-    if kernel is None:
-        return F.cross_entropy(logits, target, reduction="none", ignore_index=-100)
-    _, loss = kernel(logits, target, False, True, True, -100, -1)
-    return loss
 
 
 def has_lstm() -> bool:

@@ -13,9 +13,9 @@ from ctypes import c_void_p
 
 from paddle import Tensor
 
-from paddle_tfm import place, randomness
-from paddle_tfm.onednn.library import library, why_not
-from paddle_tfm.onednn.primitives import (
+from paddle_tfm import place
+from paddle_tfm.kernels.cpu.library import library, why_not
+from paddle_tfm.kernels.cpu.primitives import (
     DST,
     LINEAR,
     SRC,
@@ -38,11 +38,8 @@ FIRST_POST_OPERAND = 32768 | SRC_1  # the second operand of the first post-opera
 
 
 def usable(*tensors: Tensor) -> bool:
-    """Whether these kernels may compute a part of a training step: float32 on the CPU, the library is there, and the
-    step is the engine's (`paddle_tfm.fused` says why)."""
-    if randomness.current_context() is None or why_not() is not None:
-        return False
-    return place.on_cpu(*tensors) and all(str(each.dtype) == "paddle.float32" for each in tensors)
+    """Whether these kernels take such numbers: float32 on the CPU, and the library is there."""
+    return why_not() is None and place.on_cpu(*tensors) and all(str(each.dtype) == "paddle.float32" for each in tensors)
 
 
 @functools.lru_cache(4096)

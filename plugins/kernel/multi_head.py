@@ -6,71 +6,52 @@ held is q, k, v and the heads' outputs, once.
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING
-
 import numpy as np
 from paddle import Tensor
 
-from paddle_tfm import fused, paddle_compat
+from paddle_tfm import paddle_compat
+from paddle_tfm.kernels import Call, function
+from paddle_tfm.kernels.cpu import affine, products
 from paddle_tfm.layers import Linear
-from paddle_tfm.onednn import affine, products
-from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
-from paddle_tfm_plugins.attention._attend import Weights
-
-if TYPE_CHECKING:
-    from paddle_tfm_plugins.attention.multihead import MultiHead
+from paddle_tfm.protocols import Kernel
+from paddle_tfm_plugins.attention.multihead import MultiHead
+from paddle_tfm_plugins.kernel._attend import Weights
 
 
-class Unprojected(KeyValue):
-    """The source [B, S, C], whose keys and values are computed when somebody asks for them, or within `attend`."""
+class MultiHeadAsOne(Kernel):
+    """Projections, scores, softmax, dropout, sum and output projection as one function, where nothing stands between
+    projections and scores: no rotation, no term of the encoding but a bias that is not learned, no inner norm."""
 
-    def __init__(self, attention: MultiHead, source: Tensor, info: TokenInfo):
-        self.__dict__.update(attention=attention, source=source, info=info)
+    of = MultiHead
+    device = "cpu"
 
-    @cached_property
-    def _projected(self) -> KeyValue:
-        return self.__dict__["attention"].keys_and_values(self.__dict__["source"], self.__dict__["info"])
+    def fits(self, call: Call) -> bool:
+        attention, (x, source, source_info, info, mask, tap) = call.layer, call.args
+        layers = attention.query, attention.key, attention.value, attention.output
+        if call.mode.products is None or tap.recording or attention.inner_norm is not None:
+            return False
+        if source_info.encoding.uses() & {"rotate", "scores", "values"} or not call.plain(Linear, *layers):
+            return False
+        if 0 in (*x.shape, *source.shape) or not (affine.usable(x, layers) and affine.usable(source, layers)):
+            return False
+        return mask.dense("float32").stop_gradient
 
-    @property
-    def key(self) -> Tensor:
-        return self._projected.key
-
-    @property
-    def value(self) -> Tensor:
-        return self._projected.value
-
-
-def projects_later(attention: MultiHead, source: Tensor, info: TokenInfo) -> bool:
-    """Whether `attend` may project: a step whose products are oneDNN's, and nothing between projections and scores."""
-    layers = attention.projections()
-    if any(type(layer) is not Linear for layer in layers) or attention.inner_norm is not None:
-        return False
-    return affine.usable(source, layers) and not info.encoding.uses() & {"rotate", "scores", "values"}
-
-
-def attend(attention: MultiHead, x: Tensor, kv: KeyValue, mask: Mask, tap: Tap) -> Tensor | None:
-    """The output [B, T, C] of `attention`; None where it is not computed in one function."""
-    if type(kv) is not Unprojected or tap.recording or not mask.dense("float32").stop_gradient:
-        return None
-    source, heads = kv.__dict__["source"], attention.num_heads
-    if not affine.usable(x, attention.projections()):
-        return None
-    draw, dropout = None, attention.dropout
-    if dropout.training and dropout.rate > 0.0:
-        draw = dropout.draw(x.shape[0] * heads * x.shape[1] * source.shape[1])
-    activations = [x] if source is x else [x, source]
-    weights = Weights(mask.dense("float32"), draw, dropout.factor)
-    function = _Attend(weights, heads, len(activations))
-    return fused.apply(function, *activations, *affine.parameters(attention.projections()))
+    def run(self, call: Call) -> Tensor:
+        attention, (x, source, _, _, mask, _) = call.layer, call.args
+        layers = attention.query, attention.key, attention.value, attention.output
+        heads, dropout = attention.num_heads, attention.dropout
+        draw = call.draw(dropout, x.shape[0] * heads * x.shape[1] * source.shape[1])
+        activations = [x] if source is x else [x, source]
+        weights = Weights(mask.dense("float32"), draw, dropout.factor)
+        whole = _Attend(weights, heads, len(activations), call.mode.products)
+        return function.apply(whole, *activations, *affine.parameters(layers))
 
 
-class _Attend(fused.Function):
+class _Attend(function.Function):
     """x [B, T, C] (and the source [B, S, C]), the four weights and their biases → [B, T, C]."""
 
-    def __init__(self, weights: Weights, heads: int, number: int):
-        self.weights, self.heads, self.number = weights, heads, number
-        self.kind = products.in_use()
+    def __init__(self, weights: Weights, heads: int, number: int, kind: products.Kind):
+        self.weights, self.heads, self.number, self.kind = weights, heads, number, kind
 
     def forward(self, *inputs: Tensor) -> Tensor:
         x, source = inputs[0], inputs[self.number - 1]

@@ -7,30 +7,42 @@ import math
 import numpy as np
 from paddle import Tensor
 
-from paddle_tfm import fused, paddle_compat
-from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.onednn import affine, kernels, products
-from paddle_tfm.onednn.primitives import address
+from paddle_tfm import paddle_compat
+from paddle_tfm.kernels import Call, function
+from paddle_tfm.kernels.cpu import affine, products, row_kernels
+from paddle_tfm.kernels.cpu.primitives import address
+from paddle_tfm.layers import Linear
+from paddle_tfm.protocols import Kernel
+from paddle_tfm_plugins.feed_forward.relu import ReLU
 
 
-def forward(inner: Linear, dropout: Dropout, output: Linear, x: Tensor) -> Tensor | None:
-    """drop(max(0, inner(x))) through `output`; None where it is not computed in one function."""
-    layers = inner, output
-    if any(type(layer) is not Linear for layer in layers) or not affine.usable(x, layers):
-        return None
-    survives, factor = None, 1.0
-    if dropout.training and dropout.rate > 0.0:
-        count = math.prod(x.shape[:-1]) * inner.weight.shape[1]
-        survives, factor = dropout.draw(count)(0, count).view("uint8"), dropout.factor
-    return fused.apply(_ReLU(survives, factor), x, *affine.parameters(layers))
+class ReLUAsOne(Kernel):
+    """drop(max(0, x W1 + b1)) W2 + b2 as one function, without an inner norm."""
+
+    of = ReLU
+    device = "cpu"
+
+    def fits(self, call: Call) -> bool:
+        layer, x = call.layer, call.args[0]
+        if call.mode.products is None or layer.inner_norm is not None or 0 in x.shape:
+            return False
+        return call.plain(Linear, layer.inner, layer.output) and affine.usable(x, [layer.inner, layer.output])
+
+    def run(self, call: Call) -> Tensor:
+        layer, x = call.layer, call.args[0]
+        count = math.prod(x.shape[:-1]) * layer.inner.weight.shape[1]
+        draw = call.draw(layer.dropout, count)
+        survives = None if draw is None else draw(0, count).view("uint8")
+        whole = _ReLU(survives, layer.dropout.factor, call.mode.products)
+        return function.apply(whole, x, *affine.parameters([layer.inner, layer.output]))
 
 
-class _ReLU(fused.Function):
+class _ReLU(function.Function):
     """x [..., C], W1 [C, F], W2 [F, C] and their biases → [..., C]. Held are x and the hidden layer after dropout; its
     zeros are those of the gradient."""
 
-    def __init__(self, survives: np.ndarray | None, factor: float):
-        self.survives, self.factor, self.kind = survives, factor, products.in_use()
+    def __init__(self, survives: np.ndarray | None, factor: float, kind: products.Kind):
+        self.survives, self.factor, self.kind = survives, factor, kind
 
     def forward(self, *inputs: Tensor) -> Tensor:
         x, *rest = inputs
@@ -45,7 +57,7 @@ class _ReLU(fused.Function):
         else:
             start = address(self.hidden)
             operands = [(start, 4), (address(self.survives), 1), (start, 4)]
-            kernels.in_pieces(lambda size: kernels.masked(size, self.factor, True), self.hidden.size, operands)
+            row_kernels.in_pieces(lambda size: row_kernels.masked(size, self.factor, True), self.hidden.size, operands)
             self.survives = None
         y = paddle_compat.empty([*x.shape[:-1], outer.shape[1]])
         affine.forward(self._factor(self.hidden), outer, biases[1], affine.rows(y))
@@ -57,7 +69,7 @@ class _ReLU(fused.Function):
         of_hidden = affine.of_input(up, outer, np.empty_like(self.hidden))
         start = address(of_hidden), 4
         operands = [(address(self.hidden), 4), (address(zero), 0), start, start]
-        kernels.in_pieces(lambda size: kernels.where_positive(size, self.factor), of_hidden.size, operands)
+        row_kernels.in_pieces(lambda size: row_kernels.where_positive(size, self.factor), of_hidden.size, operands)
         of_x, up_to_hidden = paddle_compat.empty(self.shape), self._factor(of_hidden)
         affine.of_input(up_to_hidden, inner, affine.rows(of_x))
         of_weights = [affine.of_weight(self.x, up_to_hidden), affine.of_weight(self._factor(self.hidden), up)]

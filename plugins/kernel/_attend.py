@@ -10,9 +10,10 @@ import paddle
 from paddle import Tensor
 from paddle.utils.dlpack import from_dlpack
 
-from paddle_tfm import fused, paddle_compat
-from paddle_tfm.onednn import kernels
-from paddle_tfm.onednn.primitives import address
+from paddle_tfm import paddle_compat
+from paddle_tfm.kernels import function
+from paddle_tfm.kernels.cpu import row_kernels
+from paddle_tfm.kernels.cpu.primitives import address
 
 HELD = 1 << 24  # weights of at most so many numbers are held for the backward; more are computed again there
 BLOCK = 1 << 20  # so many of them at a time, 4 MiB
@@ -60,7 +61,7 @@ class Weights:
             # The rows' gradients of the softmax lie where those of the weights were.
             operands = [(start, row), (of_start, row), (of_start, row)]
             self._add(dropped, of_out, of_v, first)
-            kernels.in_pieces(self._softmax_gradient, weights.size // self.shape[3], operands)
+            row_kernels.in_pieces(self._softmax_gradient, weights.size // self.shape[3], operands)
             _product(of_weights, self.k, out=of_q[:, :, first:last])
             self._add(of_weights, self.q[:, :, first:last], of_k, first)
 
@@ -84,7 +85,7 @@ class Weights:
         scores = _product(self.q[:, :, first:last], self.k, transpose_b=True)
         scores += self.dense if self.dense.shape[2] == 1 else self.dense[:, :, first:last]
         operand = address(scores), 4 * keys
-        kernels.in_pieces(lambda rows: kernels.softmax(rows, keys), scores.size // keys, [operand, operand])
+        row_kernels.in_pieces(lambda rows: row_kernels.softmax(rows, keys), scores.size // keys, [operand, operand])
         if self.draw is None:
             return scores, None
         if last - first == queries:
@@ -97,11 +98,11 @@ class Weights:
 
     def _mask(self, x: np.ndarray, survives: np.ndarray, into: np.ndarray) -> np.ndarray:
         operands = [(address(x), 4), (address(survives), 1), (address(into), 4)]
-        kernels.in_pieces(lambda count: kernels.masked(count, self.factor), survives.size, operands)
+        row_kernels.in_pieces(lambda count: row_kernels.masked(count, self.factor), survives.size, operands)
         return into
 
     def _softmax_gradient(self, rows: int):
-        return kernels.softmax_gradient(rows, self.shape[3])
+        return row_kernels.softmax_gradient(rows, self.shape[3])
 
 
 def _product(
@@ -129,7 +130,7 @@ def _product(
     return out
 
 
-class Attend(fused.Function):
+class Attend(function.Function):
     """`Weights` of q · scale and k, times v: q [B, H, Tq, D], k [B, H, Tk, D], v [B, H, Tk, W] → [B, H, Tq, W]."""
 
     def __init__(self, weights: Weights, scale: float):

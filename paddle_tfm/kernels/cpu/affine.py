@@ -11,22 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from paddle import Tensor
+from paddle import Tensor, nn
 
 from paddle_tfm import paddle_compat
-from paddle_tfm.onednn import kernels, products
-from paddle_tfm.onednn.gemm import gemm, rounded
+from paddle_tfm.kernels.cpu import products, row_kernels
+from paddle_tfm.kernels.cpu.gemm import gemm, rounded
 
 
-def usable(x: Tensor, layers: Sequence[paddle_compat.Layer]) -> bool:
-    """Whether a step may compute these `Linear` layers of x as parts of one function: products are oneDNN's, all layers
-    have a bias or none has, and nobody asked to be called before or after one."""
-    if products.in_use() is None or not kernels.usable(x) or not paddle_compat.called_plainly(*layers):
-        return False
-    return len({layer.bias is None for layer in layers}) == 1
+def usable(x: Tensor, layers: Sequence[nn.Layer]) -> bool:
+    """Whether `Linear` layers of x may be parts of one function: x is float32 on the CPU, and all have a bias or none
+    has."""
+    return row_kernels.usable(x) and len({layer.bias is None for layer in layers}) == 1
 
 
-def parameters(layers: Sequence[paddle_compat.Layer]) -> list[Tensor]:
+def parameters(layers: Sequence[nn.Layer]) -> list[Tensor]:
     """The weights of `layers`, then their biases, if they have any."""
     return [layer.weight for layer in layers] + [layer.bias for layer in layers if layer.bias is not None]
 

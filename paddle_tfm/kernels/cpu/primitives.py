@@ -24,7 +24,7 @@ import numpy as np
 from paddle import Tensor
 
 from paddle_tfm import paddle_compat
-from paddle_tfm.onednn.library import SUCCESS, library
+from paddle_tfm.kernels.cpu.library import SUCCESS, library
 
 BF16, F32, S32, S8, U8 = 2, 3, 4, 5, 6  # dnnl_data_type_t
 SRC, SRC_1, DST, WEIGHTS, BIAS = 1, 2, 17, 33, 41  # DNNL_ARG_…

@@ -1,0 +1,28 @@
+"""Kernels for a CPU: formulas of layers and ops, faster, the same numbers."""
+
+from paddle_tfm.hookspecs import hookimpl
+
+ROOM = "paddle_tfm_plugins.kernel"
+
+
+@hookimpl
+def register_kernels():
+    return {
+        "add_outer": f"{ROOM}.rows:AddOuterByProduct",
+        "argmax": f"{ROOM}.rows:ArgmaxByNumPy",
+        "attend": f"{ROOM}.attend:AttendAsOne",
+        "dropped": f"{ROOM}.dropped:DroppedInOnePass",
+        "layer_norm": f"{ROOM}.layer_norm:LayerNormByRows",
+        "linear": f"{ROOM}.linear:LinearByProducts",
+        "log_softmax": f"{ROOM}.softmax:LogSoftmaxInPlace",
+        "log_sum_exp": f"{ROOM}.softmax:LogSumExpByProduct",
+        "lstm": f"{ROOM}.lstm:LSTMByPaddle",
+        "mean_over_channels": f"{ROOM}.rows:MeanByProduct",
+        "multi_head": f"{ROOM}.multi_head:MultiHeadAsOne",
+        "outer": f"{ROOM}.rows:OuterByProduct",
+        "pick": f"{ROOM}.rows:PickByNumPy",
+        "relu": f"{ROOM}.relu:ReLUAsOne",
+        "softmax_nll": f"{ROOM}.softmax:SoftmaxNLL",
+        "sum_over_rows": f"{ROOM}.rows:SumByProduct",
+        "top_k": f"{ROOM}.rows:TopKByBlocks",
+    }

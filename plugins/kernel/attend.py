@@ -1,0 +1,36 @@
+"""Attention from queries, keys and values in a training step as one function."""
+
+from __future__ import annotations
+
+from paddle import Tensor
+
+from paddle_tfm.kernels import Call, function
+from paddle_tfm.kernels.cpu import row_kernels
+from paddle_tfm.protocols import Kernel
+from paddle_tfm_plugins.attention._dot_product import attend
+from paddle_tfm_plugins.kernel._attend import Attend, Weights
+
+
+class AttendAsOne(Kernel):
+    """Scores, mask, softmax, dropout and the sum of values as one function: heads with keys of their own, no term of the
+    encoding but a bias that is not learned, a scale that is a number."""
+
+    of = attend
+    device = "cpu"
+
+    def fits(self, call: Call) -> bool:
+        q, kv, info, mask, _, tap, scale = call.args
+        if call.mode.phase != "step" or tap.recording or isinstance(scale, Tensor):
+            return False
+        if q.shape[1] != kv.key.shape[1] or info.encoding.uses() & {"scores", "values"}:
+            return False
+        if 0 in (*q.shape, *kv.key.shape) or not row_kernels.usable(q, kv.key, kv.value):
+            return False
+        return mask.dense("float32").stop_gradient
+
+    def run(self, call: Call) -> Tensor:
+        q, kv, info, mask, dropout, _, scale = call.args
+        q = info.encoding.query(q, info.positions)
+        draw = call.draw(dropout, q.shape[0] * q.shape[1] * q.shape[2] * kv.key.shape[2])
+        weights = Weights(mask.dense("float32"), draw, dropout.factor)
+        return function.apply(Attend(weights, q.shape[-1] ** -0.5 if scale is None else scale), q, kv.key, kv.value)
