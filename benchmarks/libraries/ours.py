@@ -21,7 +21,7 @@ from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.vocabulary import PAD
 from paddle_tfm.errors import UserError
 from paddle_tfm.export.engine import exported, open_engine
-from paddle_tfm.onednn import products
+from paddle_tfm.kernels.cpu import products
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.protocols import Example, Hypothesis
 from paddle_tfm.recipe import loading as recipes

@@ -133,7 +133,7 @@ def continue_ids(
     """The best output of at most `max_length` tokens that follow `prompt`, by a decoder-only model. `on_token` is
     called with each as it comes, as long as there is only one output."""
     constraints = search.constraints()
-    with model.evaluated():
+    with model.evaluated(), model.computing("search"):
         decoding: Decoding = Continuation(model, list(prompt), max_length, number)
         if constraints.min_length > 0 or constraints.no_repeat_ngram > 0:
             decoding = Constrained(decoding, constraints, [[]])

@@ -2,7 +2,8 @@
 
 Two rules of Paddle's `PyLayer` decide how. Several inputs stand in one list behind `paddle_compat.anchor`. And a graph
 with a `PyLayer` in it cannot be walked back twice by `backward(retain_graph=True)`: the process ends. So these
-functions take part in steps only, whose graphs are walked back once; elsewhere the formulas compute the same. `paddle.grad` may walk one back again, through functions that keep what they hold (`once` is false).
+functions take part in steps only, whose graphs are walked back once; elsewhere the formulas compute the same.
+`paddle.grad` may walk one back again, through functions that keep what they hold (`once` is false).
 """
 
 from __future__ import annotations

@@ -43,13 +43,12 @@ class _LayerList(nn.LayerList, Generic[Member]):
 
 @dataclass(frozen=True)
 class AttentionContext:
-    """The queries of a pass (`info`: encoding, positions, validity) and the mask over their keys; `memory` [B, S, C],
-    of which `memory_info` tells, where keys and values are not kept but projected in the pass."""
+    """The queries of a pass (`info`: encoding, positions, validity) and the mask over their keys; and the memory,
+    whose keys and values a pass that keeps none projects itself."""
 
     info: TokenInfo
     mask: Mask
-    memory: Tensor | None = None
-    memory_info: TokenInfo | None = None
+    memory: Memory | None = None
 
 
 class Layer(layers.Layer):
@@ -77,8 +76,8 @@ class Layer(layers.Layer):
         cross_context: AttentionContext | None,
         tap: Tap,
     ) -> tuple[Tensor, LayerState | None]:
-        """What travels between layers [B, T, …] (`Placement.enter`) → (it, the state with these T tokens added). `state`
-        None: there is nothing before them, and nothing is kept.
+        """What travels between layers [B, T, …] (`Placement.enter`) → (it, the state with these T tokens added).
+        `state` None: there is nothing before them, and nothing is kept.
 
         Raises:
             ValueError: the layer has cross-attention, but `cross_context` is None.
@@ -105,17 +104,20 @@ class Layer(layers.Layer):
 
         sublayers: list[Sublayer] = [self_attend, feed_forward]
         if cross_attention is not None:
-            if cross_context is None:
+            if cross_context is None or cross_context.memory is None:
                 raise ValueError(
                     "a layer with cross-attention must have a memory to attend to, but the decoder started without "
                     "one; start it with the output of `Transformer.encode`"
                 )
 
+            memory = cross_context.memory
+
             def cross_attend(y: Tensor) -> Tensor:
                 context, shape = cross_context, y.shape
                 if state is None:
-                    attend, of_memory = cross_attention.attend, (context.memory, context.memory_info)
-                    return run_branch("cross", lambda tap: attend(y, *of_memory, context.info, context.mask, tap))
+                    attend, mask = cross_attention.attend, context.mask
+                    of_memory = TokenInfo(context.info.encoding, memory.positions, memory.valid)
+                    return run_branch("cross", lambda tap: attend(y, memory.x, of_memory, context.info, mask, tap))
                 kv, queries = state.cross_kv, context.info.positions.shape[1]
                 if queries != shape[1]:  # rows of one sentence, as several queries of its memory
                     y = y.reshape([-1, queries, shape[2]])  # [B · g, 1, C] -> [B, g, C]
@@ -190,12 +192,7 @@ class Stack(layers.Layer):
         contexts: list[AttentionContext] = []
         for encoding in encodings:
             of_layer = mask.with_encoding(encoding) if contexts else mask
-            info = TokenInfo(encoding, q_positions, q_valid)
-            if memory is None:
-                contexts.append(AttentionContext(info, of_layer))
-            else:
-                memory_info = TokenInfo(encoding, memory.positions, memory.valid)
-                contexts.append(AttentionContext(info, of_layer, memory.x, memory_info))
+            contexts.append(AttentionContext(TokenInfo(encoding, q_positions, q_valid), of_layer, memory))
         return contexts if len(contexts) == len(self.layers) else contexts * len(self.layers)
 
 

@@ -28,9 +28,9 @@ class LayerState:
 @dataclass(frozen=True)
 class DecoderState:
     """All that decoding depends on besides the next tokens: the memory (None in a decoder-only model), the key/value
-    caches of each layer, and number, positions (None before the first) and validity (None: all real) of the tokens so
-    far. A layer's is None in a pass that keeps nothing, which no other may follow. `memory_mask` is what the last step saw of the memory, of which the next sees the same; `head` is the state of
-    the output head (`Head.step`).
+    caches of each layer (None in a pass that keeps nothing, which no other may follow), and number, positions (None
+    before the first) and validity (None: all real) of the tokens so far. `memory_mask` is what the last step saw of
+    the memory, of which the next sees the same; `head` is the state of the output head (`Head.step`).
 
     Each `group` rows, one after another, are of one sentence: the caches of the cross-attention have one row for them.
     """

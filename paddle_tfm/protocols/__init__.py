@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from paddle_tfm.protocols.feed_forward import FeedForward
     from paddle_tfm.protocols.head import Head
     from paddle_tfm.protocols.initializer import Initializer, ParameterSite
-    from paddle_tfm.protocols.marks import is_decayed, keep_initial, maps, maps_as, no_decay
     from paddle_tfm.protocols.kernel import Kernel
     from paddle_tfm.protocols.layer_component import LayerComponent
+    from paddle_tfm.protocols.marks import is_decayed, keep_initial, maps, maps_as, no_decay
     from paddle_tfm.protocols.mask import MASKED_SCORE, Mask
     from paddle_tfm.protocols.metric import Likelihood, Metric, Prediction
     from paddle_tfm.protocols.norm import Norm

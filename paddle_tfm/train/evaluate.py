@@ -88,7 +88,7 @@ def _map_batches(model: Transformer, function: Callable[[Batch[Tensor]], Any], b
 
 def _teacher_forced(model: Transformer, batch: Batch[Tensor]) -> tuple[Tensor, int]:
     """The log-probability of each target token, float64 [B, T], 0 for padding; and how many are the most probable."""
-    with paddle.no_grad():
+    with paddle.no_grad(), model.computing("search"):
         h, memory = model(batch)
         log_probs = model.head.log_probs(h, memory)
         target, valid = model.target(batch), batch.target_valid

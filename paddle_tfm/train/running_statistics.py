@@ -56,7 +56,7 @@ def discrepancies(model: Transformer, stream: Stream, seed: int, step: int) -> d
     values: dict[str, dict[str, list[float]]] = {path: {} for path in norms}
 
     def measure(path: str):
-        def hook(norm: Any, arguments: tuple, kwargs: dict) -> Any:
+        def hook(norm: Any, arguments: Any, kwargs: dict) -> Any:
             for name, value in norm.discrepancy(*arguments, **kwargs).items():
                 values[path].setdefault(name, []).append(float(value))
 
@@ -70,7 +70,7 @@ def discrepancies(model: Transformer, stream: Stream, seed: int, step: int) -> d
     try:
         for number in range(COMPARED_BATCHES):
             paddle.seed(randomness.digest(seed, "discrepancy", step, number) >> 1)
-            with paddle.no_grad(), randomness.random_context(seed, step, number):
+            with paddle.no_grad(), model.computing("step"), randomness.random_context(seed, step, number):
                 model(next(stream).tensors())
             restore()
     finally:
@@ -117,7 +117,7 @@ def _estimate(model: Transformer, norms: Sequence[Norm], stream: Stream, seed: i
             blocks.enter_context(norm.pooling())
         for number in range(num_batches):
             paddle.seed(randomness.digest(seed, "re-estimation", number) >> 1)
-            with paddle.no_grad(), randomness.random_context(seed, 0, number):
+            with paddle.no_grad(), model.computing("step"), randomness.random_context(seed, 0, number):
                 model(next(stream).tensors())
     if not training:
         model.eval()

@@ -21,8 +21,8 @@ from paddle import Tensor
 
 from paddle_tfm import memory, paddle_compat, place, randomness
 from paddle_tfm.data.batches import Batch
-from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.kernels.cpu import products
+from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Tap
 from paddle_tfm.recipe.settings import TrainSettings
 from paddle_tfm.train.moving_average import MovingAverage

@@ -12,8 +12,8 @@ import numpy as np
 from paddle_tfm import place
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
-from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.kernels.cpu import products
+from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.plugins import Listeners, Plugins
 from paddle_tfm.train import divergence, manifest
 from paddle_tfm.train.about import write_about

@@ -8,7 +8,6 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import LayerSite, Mask, Refusal, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads

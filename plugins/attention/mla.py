@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import paddle
+import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, Mask, Norm, Refusal, Tap, TokenInfo
 from paddle_tfm.validators import matrix_side

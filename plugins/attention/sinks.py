@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import paddle
+import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm import paddle_compat
 from paddle_tfm.protocols import KeyValue, Mask, Refusal, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead

@@ -12,8 +12,8 @@ from paddle_tfm_plugins.kernel._attend import Attend, Weights
 
 
 class AttendAsOne(Kernel):
-    """Scores, mask, softmax, dropout and the sum of values as one function: heads with keys of their own, no term of the
-    encoding but a bias that is not learned, a scale that is a number."""
+    """Scores, mask, softmax, dropout and the sum of values as one function: heads with keys of their own, no term of
+    the encoding but a bias that is not learned, a scale that is a number."""
 
     of = attend
     device = "cpu"

@@ -26,7 +26,7 @@ class MultiHeadAsOne(Kernel):
     device = "cpu"
 
     def fits(self, call: Call) -> bool:
-        attention, (x, source, source_info, info, mask, tap) = call.layer, call.args
+        attention, (x, source, source_info, _, mask, tap) = call.layer, call.args
         layers = attention.query, attention.key, attention.value, attention.output
         if call.mode.products is None or tap.recording or attention.inner_norm is not None:
             return False

@@ -84,8 +84,8 @@ class PickByNumPy(_OnCPU):
 
 
 class TopKByBlocks(_OnCPU):
-    """NumPy looks at a row in blocks: at least k numbers are no smaller than the k-th of the blocks' maxima, and few are,
-    so that only those are sorted."""
+    """NumPy looks at a row in blocks: at least k numbers are no smaller than the k-th of the blocks' maxima, and few
+    are, so that only those are sorted."""
 
     of = ops.top_k
 

@@ -108,7 +108,7 @@ def weights_of_last(probe: AttentionProbe, kv: KeyValue) -> np.ndarray:
     value.stop_gradient = False
     info = probe.info(probe.x)
     mask = Mask(info.positions, info.positions, info.valid, probe.site.causal, probe.encoding)
-    last = probe.attention(probe.x, kv.replaced(kv.key, value), info, mask, Tap())[0, -1]
+    last = probe.attention(probe.x, KeyValue(kv.key, value), info, mask, Tap())[0, -1]
     direction = paddle.to_tensor(np.random.default_rng(21).normal(size=last.shape).astype("float32"))
     (gradient,) = paddle.grad((last * direction).sum(), value)
     return gradient.norm(axis=-1)[0].numpy()

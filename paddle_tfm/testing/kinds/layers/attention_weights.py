@@ -8,7 +8,7 @@ from unittest.mock import patch
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import Mask
+from paddle_tfm.protocols import KeyValue, Mask
 from paddle_tfm.protocols.mask import Predicate
 from paddle_tfm.testing.kinds.layers.attention import AttentionProbe
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
@@ -38,7 +38,7 @@ def dropped_weights(subject: ComponentUnderTest) -> Result:
         return kv
     # The same vector added to all keys adds q · vector to all scores of a query, which a softmax does not see.
     vector = probe.normal(1, kv.key.shape[1], 1, kv.key.shape[3])
-    raised = kv.replaced(kv.key + vector, kv.value)
+    raised = KeyValue(kv.key + vector, kv.value)
     if distance(probe(probe.x, kv), probe(probe.x, raised)) > TOLERANCE:
         return Skip("its weights are no softmax of products of queries and keys")
     probe.attention.train()
