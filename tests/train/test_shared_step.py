@@ -15,7 +15,7 @@ from paddle import nn
 
 from paddle_tfm import UserError, processes
 from paddle_tfm.data.batches import collate
-from paddle_tfm.onednn import primitives
+from paddle_tfm.kernels.cpu import primitives
 from paddle_tfm.train.shards import number_of_shards
 from paddle_tfm.train.shared_step import ShardedStep
 

@@ -8,7 +8,7 @@ import pytest
 
 from paddle_tfm import create_registry, processes
 from paddle_tfm.data.batches import collate
-from paddle_tfm.onednn import library, products
+from paddle_tfm.kernels.cpu import library, products
 from paddle_tfm.testing import examine
 from paddle_tfm.train.changes import changes, rounding
 from paddle_tfm.train.identity import identity

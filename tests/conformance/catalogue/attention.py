@@ -369,9 +369,9 @@ WRONG = {
     "attention/cosine": [
         (
             "unit length over axis 1 (heads), the default of F.normalize, instead of over a head's channels",
-            "    rows = algebra.flatten(x, x.dtype)\n"
-                "    square = algebra.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]\n"
-                "    return algebra.restore(rows * algebra.outer(paddle.rsqrt(square + EPS), algebra.row_of_ones(rows)), "
+            "    rows = ops.flatten(x, x.dtype)\n"
+                "    square = ops.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]\n"
+                "    return ops.restore(rows * ops.outer(paddle.rsqrt(square + EPS), ops.row_of_ones(rows)), "
                 "x)\n",
             "    return paddle.nn.functional.normalize(x)\n", "temperature",
         ),

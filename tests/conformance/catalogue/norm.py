@@ -163,8 +163,8 @@ WRONG = {
     ],
     "norm/rms": [
         ("all tokens divided by the largest channel of the batch, lest a square overflow",
-         "rows = algebra.flatten(x, self.weight.dtype)",
-         "rows = algebra.flatten(x, self.weight.dtype)\n        rows = rows / rows.detach().abs().max().clip(min=1e-6)",
+         "rows = ops.flatten(x, self.weight.dtype)",
+         "rows = ops.flatten(x, self.weight.dtype)\n        rows = rows / rows.detach().abs().max().clip(min=1e-6)",
          "precision"),
     ],
     "norm_variants:PlainLayerNorm": [

@@ -9,10 +9,10 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm import fused
+from paddle_tfm.kernels import function
 
 
-class Affine(fused.Function):
+class Affine(function.Function):
     """x w + b."""
 
     def forward(self, *inputs):
@@ -35,7 +35,7 @@ def inputs(rng):
 def both(inputs):
     """The same scalar by the function and by Paddle, behind and before operations of Paddle's."""
     x, w, b = inputs
-    for output in (fused.apply(Affine(), paddle.tanh(x), w, b), paddle.matmul(paddle.tanh(x), w) + b):
+    for output in (function.apply(Affine(), paddle.tanh(x), w, b), paddle.matmul(paddle.tanh(x), w) + b):
         yield (output**2).sum()
 
 
@@ -69,16 +69,16 @@ def test_one_tensor_may_be_two_inputs(inputs):
     square = inputs[1][:4, :4].detach()
     square.stop_gradient = False
     zero = paddle.zeros([4])
-    for value in (fused.apply(Affine(), square, square, zero), paddle.matmul(square, square)):
+    for value in (function.apply(Affine(), square, square, zero), paddle.matmul(square, square)):
         (gradient,) = paddle.grad(value.sum(), [square])
         ones = np.ones([4, 4], "float32")
         np.testing.assert_allclose(gradient.numpy(), ones @ square.numpy().T + square.numpy().T @ ones, rtol=1e-5)
 
 
 def test_what_was_held_is_given_up_while_the_graph_still_stands(inputs):
-    function = Affine()
-    held, output = weakref.ref(function), fused.apply(function, *inputs)
-    del function
+    affine = Affine()
+    held, output = weakref.ref(affine), function.apply(affine, *inputs)
+    del affine
     gradient = paddle.ones_like(output)
     paddle.grad(output, inputs, gradient, retain_graph=True)
     assert held() is None and output.grad_fn is not None
@@ -86,7 +86,7 @@ def test_what_was_held_is_given_up_while_the_graph_still_stands(inputs):
         paddle.grad(output, inputs, gradient)
 
 
-class Cube(fused.Function):
+class Cube(function.Function):
     """x³ w; its backward by Paddle's operations too."""
 
     once = False
@@ -104,7 +104,7 @@ class Cube(fused.Function):
 
 def test_one_that_keeps_what_it_holds_has_a_second_derivative_and_may_be_walked_back_again(rng):
     x, w = (paddle.to_tensor(rng.standard_normal(4), stop_gradient=False) for _ in range(2))
-    y = fused.apply(Cube(), x, w)
+    y = function.apply(Cube(), x, w)
     (first,) = paddle.grad(y.sum(), [x], create_graph=True)
     (again,) = paddle.grad(y.sum(), [x], retain_graph=True)
     second = paddle.grad((first**2).sum(), [x, w])
@@ -118,17 +118,17 @@ def test_a_function_knows_which_gradients_may_be_asked_for(inputs):
     for frozen in PARTS:
         for i, each in enumerate(inputs):
             each.stop_gradient = i in frozen
-        function = Affine()
-        fused.apply(function, *inputs)
-        assert function.wanted == [i not in frozen for i in range(3)]
+        affine = Affine()
+        function.apply(affine, *inputs)
+        assert affine.wanted == [i not in frozen for i in range(3)]
 
 
 def test_one_without_a_second_derivative_says_so_instead_of_leaving_it_out(inputs):
     with pytest.raises(OSError, match="Affine has no second derivative"):
-        paddle.grad(fused.apply(Affine(), *inputs).sum(), inputs, create_graph=True)
+        paddle.grad(function.apply(Affine(), *inputs).sum(), inputs, create_graph=True)
 
 
 def test_without_gradients_nothing_is_recorded(inputs):
     with paddle.no_grad():
-        assert fused.apply(Affine(), *inputs).stop_gradient
-    assert fused.apply(Affine(), *[each.detach() for each in inputs]).stop_gradient
+        assert function.apply(Affine(), *inputs).stop_gradient
+    assert function.apply(Affine(), *[each.detach() for each in inputs]).stop_gradient

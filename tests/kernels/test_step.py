@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import paddle
 import pytest
+from kernels_in_use import in_step
 
 from paddle_tfm import randomness
+from paddle_tfm.kernels.cpu import affine, products
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.onednn import affine, kernels, products
 from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
-from paddle_tfm_plugins.attention import _attend
 from paddle_tfm_plugins.attention._dot_product import attend
+from paddle_tfm_plugins.kernel import _attend
 from paddle_tfm_plugins.norm.layer import LayerNorm
 
 SOME = {
@@ -35,9 +38,10 @@ SOME = {
 }
 
 
-def loss_and_gradients(model, batch, smoothing, by_products=False, kind="float32"):
+def loss_and_gradients(model, batch, smoothing, by_products=True, kind="float32", formulas=False):
     context = randomness.random_context(1, 2, 0, 0, len(batch.index))
-    with context, products.using(products.available(kind) if by_products else None):
+    computing = model.computing("step", products.available(kind) if by_products else None)
+    with context, nullcontext() if formulas else computing:
         loss = model.loss(batch, smoothing)
         loss.backward()
     gradients = {name: parameter.grad.numpy() for name, parameter in model.named_parameters() if parameter.trainable}
@@ -48,13 +52,12 @@ def loss_and_gradients(model, batch, smoothing, by_products=False, kind="float32
 @pytest.mark.parametrize("overrides", SOME.values(), ids=list(SOME))
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("by_products", [False, True], ids=["kernels", "with products"])
-def test_loss_and_gradients_are_the_plain_ones(monkeypatch, make_model, make_batch, overrides, smoothing, by_products):
+def test_loss_and_gradients_are_those_of_the_formulas(make_model, make_batch, overrides, smoothing, by_products):
     """`by_products`: where products are oneDNN's too, sublayers are one function each."""
     model, batch = make_model("model.dropout=0.3", *overrides), make_batch()
     model.train()
     loss, gradients = loss_and_gradients(model, batch, smoothing, by_products)
-    monkeypatch.setattr(kernels, "usable", lambda *tensors: False)
-    plain_loss, plain = loss_and_gradients(model, batch, smoothing)
+    plain_loss, plain = loss_and_gradients(model, batch, smoothing, formulas=True)
     assert loss == pytest.approx(plain_loss, rel=1e-5)
     assert gradients.keys() == plain.keys()
     largest = max(np.abs(gradient).max() for gradient in plain.values())
@@ -70,10 +73,10 @@ def test_one_function_rounds_the_factors_that_products_alone_round(monkeypatch, 
     bit, so: far closer to products one by one than these are to float32."""
     model, batch = make_model("model.dropout=0.3", "model.d_model=32", *overrides), make_batch()
     model.train()
-    exact_loss, exact = loss_and_gradients(model, batch, 0.1, True)
-    loss, gradients = loss_and_gradients(model, batch, 0.1, True, "bfloat16")
+    exact_loss, exact = loss_and_gradients(model, batch, 0.1)
+    loss, gradients = loss_and_gradients(model, batch, 0.1, kind="bfloat16")
     monkeypatch.setattr(affine, "usable", lambda x, layers: False)
-    plain_loss, plain = loss_and_gradients(model, batch, 0.1, True, "bfloat16")
+    plain_loss, plain = loss_and_gradients(model, batch, 0.1, kind="bfloat16")
     rounding = sum(np.square(plain[name] - exact[name]).sum() for name in plain) ** 0.5
     apart = sum(np.square(plain[name] - gradients[name]).sum() for name in plain) ** 0.5
     assert plain_loss != exact_loss and rounding > 0.0
@@ -91,11 +94,11 @@ def test_attention_in_blocks_of_queries_is_that_of_all_queries_at_once(
     """Three rows of two heads and up to nine keys: blocks of one query, of a few, of nearly all."""
     model, batch = make_model("model.dropout=0.3", f"model.position={position}"), make_batch()
     model.train()
-    loss, gradients = loss_and_gradients(model, batch, 0.1, by_products=True)
+    loss, gradients = loss_and_gradients(model, batch, 0.1)
     monkeypatch.setattr(_attend, "HELD", held)
     monkeypatch.setattr(_attend, "BLOCK", block)
     monkeypatch.setattr(_attend, "SMALL", small)
-    in_blocks, others = loss_and_gradients(model, batch, 0.1, by_products=True)
+    in_blocks, others = loss_and_gradients(model, batch, 0.1)
     assert in_blocks == pytest.approx(loss, rel=1e-6)
     for name, gradient in gradients.items():
         np.testing.assert_allclose(others[name], gradient, rtol=1e-3, atol=1e-6, err_msg=name)
@@ -108,7 +111,8 @@ def test_a_part_of_the_gradients_may_be_asked_for_in_a_step(make_model, make_bat
     for name, parameter in model.named_parameters():
         if not name.endswith("norms.0.weight"):
             continue
-        with randomness.random_context(1, 2, 0, 0, len(batch.index)):
+        context = randomness.random_context(1, 2, 0, 0, len(batch.index))
+        with context, model.computing("step", products.available("float32")):
             (gradient,) = paddle.grad(model.loss(batch, 0.1), [parameter])
         np.testing.assert_allclose(gradient.numpy(), whole[name], rtol=1e-5, atol=1e-7)
 
@@ -118,14 +122,14 @@ def test_evaluation_in_a_step_draws_nothing(make_model, make_batch):
     model.train()
     model.eval()
     alone = float(model.loss(batch))
-    with randomness.random_context(1, 2):
+    with randomness.random_context(1, 2), model.computing("step", products.available("float32")):
         assert float(model.loss(batch)) == pytest.approx(alone, rel=1e-5)
 
 
 def test_a_step_records_the_weights_that_somebody_asks_for(make_model, make_batch):
     model, batch, taps = make_model(), make_batch(), [Tap(recording=True), Tap(recording=True)]
     model.loss(batch, tap=taps[0])
-    with randomness.random_context(1, 2):
+    with randomness.random_context(1, 2), model.computing("step", products.available("float32")):
         model.loss(batch, tap=taps[1])
     weights = [{name: x for name, x in tap.recorded if name.endswith("attention")} for tap in taps]
     assert weights[0].keys() == weights[1].keys() and len(weights[0]) > 1
@@ -161,7 +165,7 @@ def test_what_an_encoding_adds_is_in_a_step_too(rng, encoding):
     info = TokenInfo(encoding, position, paddle.to_tensor(valid))
     mask = Mask(position, position, info.valid, True, encoding)
     tensors = [paddle.to_tensor(x.astype("float32"), stop_gradient=False) for x in (q, k, v)]
-    with randomness.random_context(1, 2):
+    with randomness.random_context(1, 2), in_step():
         context = attend(tensors[0], KeyValue(*tensors[1:]), info, mask, Dropout(0.0), Tap())
     scores = q @ k.swapaxes(2, 3) / 2.0
     if isinstance(encoding, KeysAlone):
@@ -187,7 +191,6 @@ def transposes_are_views():
 WITH_VIEWS = {
     "layer norm": lambda: LayerNorm(6),
     "dropout": lambda: Dropout(0.3),
-    "dropout of relu": lambda: Dropout(0.3).after_relu,
     "linear": lambda: Linear(6, 6),
 }
 
@@ -200,7 +203,7 @@ def test_inputs_and_gradients_may_be_views(rng, transposes_are_views, make):
     for shared in (True, False):
         transposes_are_views(shared)
         assert x.t().is_contiguous() != shared
-        with randomness.random_context(1, 2), products.using(products.available("float32")):
+        with randomness.random_context(1, 2), in_step(products.available("float32")):
             outputs = [function(x.t()), function(x.t().contiguous())]
         gradients = [paddle.grad((y.t() * pull).sum(), [x])[0] for y in outputs]
         results.append([tensor.numpy() for tensor in (*outputs, *gradients)])

@@ -8,12 +8,14 @@ import weakref
 import numpy as np
 import paddle
 import pytest
+from kernels_in_use import in_step
 from paddle.distributed.fleet.utils import recompute
 
-from paddle_tfm import fused, layers, paddle_compat
-from paddle_tfm.layers import linear
-from paddle_tfm.onednn import library, products
-from paddle_tfm.onednn.gemm import rounded
+from paddle_tfm import paddle_compat
+from paddle_tfm.kernels import function
+from paddle_tfm.kernels.cpu import library, products
+from paddle_tfm.kernels.cpu.gemm import rounded
+from paddle_tfm.ops import linear
 
 KINDS = [
     pytest.param(kind, marks=pytest.mark.skipif(bool(library.why_not(kind)), reason=str(library.why_not(kind))))
@@ -50,8 +52,8 @@ def test_value_and_gradients_are_those_of_float64(kind, shape, bias, transpose):
     """In bfloat16 those of the rounded factors: nothing else is rounded, not the bias and no sum."""
     x, weight, *rest = tensors(shape, (6, 5) if transpose else (5, 6), *[(6,)] * bias)
     (up,) = tensors((*shape[:-1], 6), seed=2)
-    with products.using(kind):
-        y = linear(x, weight, *rest, transpose=transpose)
+    with in_step(kind):
+        y = linear(x, weight, rest[0] if bias else None, transpose)
         gradients = paddle.grad(y, [x, weight, *rest], up)
     assert is_ours(y), "Paddle's own product was taken"
     x64, w64, g64 = (as_multiplied(tensor.numpy(), kind) for tensor in (x, weight, up))
@@ -69,7 +71,7 @@ def test_value_and_gradients_are_those_of_float64(kind, shape, bias, transpose):
 @pytest.mark.parametrize("asked", [(0,), (1,), (2,), (0, 2), (1, 2)])
 def test_the_gradient_of_a_part_is_that_of_the_whole_and_the_rest_is_left_alone(kind, asked):
     inputs = tensors((2, 3, 5), (5, 6), (6,))
-    with products.using(kind):
+    with in_step(kind):
         whole = paddle.grad((linear(*inputs) ** 2).sum(), inputs)
         part = paddle.grad((linear(*inputs) ** 2).sum(), [inputs[i] for i in asked])
     for i, one in zip(asked, part):
@@ -83,7 +85,7 @@ def test_the_gradient_of_a_part_is_that_of_the_whole_and_the_rest_is_left_alone(
 def test_what_is_frozen_gets_no_gradient_and_the_others_theirs(monkeypatch, kind, frozen):
     """x that needs none is the first layer's; a frozen weight is that of a layer which is not trained."""
     inputs = tensors((3, 5), (5, 6), (6,))
-    with products.using(kind):
+    with in_step(kind):
         whole = paddle.grad((linear(*inputs) ** 2).sum(), inputs)
         for i in frozen:
             inputs[i].stop_gradient = True
@@ -101,7 +103,7 @@ def test_what_is_frozen_gets_no_gradient_and_the_others_theirs(monkeypatch, kind
 @both_kinds
 def test_without_a_gradient_nothing_is_recorded_and_the_numbers_are_the_same(kind):
     x, weight, bias = tensors((3, 5), (5, 6), (6,))
-    with products.using(kind):
+    with in_step(kind):
         expected = linear(x, weight, bias).numpy()
         with paddle.no_grad():
             y = linear(x, weight, bias)
@@ -114,7 +116,7 @@ def test_without_a_gradient_nothing_is_recorded_and_the_numbers_are_the_same(kin
 @both_kinds
 def test_no_grad_vars_are_left_out(kind):
     x, weight = tensors((3, 5), (5, 6))
-    with products.using(kind):
+    with in_step(kind):
         h = x * 2.0
         (whole,) = paddle.grad((linear(h, weight) ** 2).sum(), [weight])
         h = x * 2.0
@@ -124,7 +126,7 @@ def test_no_grad_vars_are_left_out(kind):
 
 def results(kind, compute):
     """What `compute` returns with products of `kind` and with Paddle's, as arrays."""
-    with products.using(kind):
+    with in_step(kind):
         ours = compute()
     return [tensor.numpy() for tensor in ours], [tensor.numpy() for tensor in compute()]
 
@@ -146,7 +148,7 @@ def test_gradients_accumulate_as_paddles_do(kind):
         h.register_hook(lambda gradient: gradient * 0.5)
         weight.register_hook(lambda gradient: seen.append(1))
         for _ in range(2):
-            (linear(linear(h, weight), weight, transpose=True) + linear(h, weight)).square().sum().backward(
+            (linear(linear(h, weight), weight, None, True) + linear(h, weight)).square().sum().backward(
                 retain_graph=False
             )
             h = x * 3.0
@@ -162,7 +164,7 @@ def test_a_second_derivative_is_paddles(kind, transpose):
     def compute():
         x, weight, bias = tensors((3, 6), (6, 6), (6,))
         h = x * 3.0
-        y = linear(h, weight, bias, transpose=transpose)
+        y = linear(h, weight, bias, transpose)
         first = paddle.grad((y**3).sum(), [x, weight, bias], create_graph=True)
         penalty = sum((gradient**2).sum() for gradient in first)
         return [*first, *paddle.grad(penalty, [x, weight, bias])]
@@ -173,7 +175,7 @@ def test_a_second_derivative_is_paddles(kind, transpose):
 @both_kinds
 def test_a_graph_may_be_walked_back_again_by_grad(kind):
     x, weight = tensors((3, 5), (5, 6))
-    with products.using(kind):
+    with in_step(kind):
         y = (linear(x, weight) ** 2).sum()
         twice = [paddle.grad(y, [x, weight], retain_graph=True) for _ in range(2)]
     for one, other in zip(*twice):
@@ -183,7 +185,7 @@ def test_a_graph_may_be_walked_back_again_by_grad(kind):
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_a_second_derivative_in_bfloat16_is_refused(kind):
     x, weight = tensors((3, 5), (5, 6))
-    with products.using(kind), pytest.raises(Exception, match=r"has no second derivative.*train\.products: float32"):
+    with in_step(kind), pytest.raises(Exception, match=r"has no second derivative.*train\.products: float32"):
         paddle.grad(linear(x, weight).sum(), [x], create_graph=True)
 
 
@@ -192,7 +194,7 @@ def test_recomputed_activations_are_the_same_to_the_bit(kind):
     """The first pass is without gradients, the second with them."""
     x, weight, bias = tensors((3, 5), (5, 6), (6,))
     gradients = []
-    with products.using(kind):
+    with in_step(kind):
         for call in (linear, lambda *inputs: recompute(linear, *inputs)):
             (call(x * 2.0, weight, bias) ** 2).sum().backward()
             gradients.append([tensor.grad.numpy() for tensor in (x, weight, bias)])
@@ -207,7 +209,7 @@ def test_recomputed_activations_are_the_same_to_the_bit(kind):
 def test_a_factor_that_was_changed_in_place_is_noticed(kind, changed):
     """Otherwise the gradient would silently be that of other numbers."""
     inputs = [tensor * 1.0 for tensor in tensors((3, 5), (5, 6))]
-    with products.using(kind):
+    with in_step(kind):
         loss = (linear(*inputs) ** 2).sum()
         with paddle.no_grad():
             inputs[changed].scale_(2.0)
@@ -219,7 +221,7 @@ def test_a_factor_that_was_changed_in_place_is_noticed(kind, changed):
 def test_a_factor_that_was_changed_is_rounded_again(kind):
     """A parameter changes at every step, and an x may too: what was rounded before must not be used for it."""
     x, weight = tensors((3, 5), (5, 6))
-    with products.using(kind), paddle.no_grad():
+    with in_step(kind), paddle.no_grad():
         once = linear(x, weight).numpy()
         for tensor in (x, weight):
             tensor.scale_(2.0)
@@ -232,7 +234,7 @@ def test_a_factor_that_was_changed_is_rounded_again(kind):
 def test_a_product_keeps_no_more_than_paddles(kind):
     """After the backward pass x is free, while the loss is still there."""
     (weight,) = tensors((5, 6))
-    with products.using(kind):
+    with in_step(kind):
         (x,) = tensors((3, 5))
         h = x * 2.0
         alive = weakref.ref(h)
@@ -248,11 +250,12 @@ def test_a_product_keeps_no_more_than_paddles(kind):
 def test_products_on_one_x_share_its_rounding(kind):
     """q, k and v: one array of half precision between them, not three."""
     x, *weights = tensors((3, 5), (5, 6), (5, 6), (5, 6))
-    with products.using(kind):
-        functions = [products.Linear(False, kind) for _ in weights]
-        for function, weight in zip(functions, weights):
-            fused.apply(function, x, weight)
-    factors = [function.factors[0] for function in functions]
+    with in_step(kind):
+        cache = {}
+        functions = [products.Linear(False, kind, cache) for _ in weights]
+        for each, weight in zip(functions, weights):
+            function.apply(each, x, weight)
+    factors = [each.factors[0] for each in functions]
     assert all(factor is factors[0] for factor in factors)
     assert (factors[0].dtype == np.uint16) == (kind == "bfloat16")
 
@@ -260,9 +263,9 @@ def test_products_on_one_x_share_its_rounding(kind):
 @both_kinds
 def test_what_onednn_does_not_take_is_paddles(kind):
     x, weight, bias = tensors((3, 4, 5), (5, 6), (6,), dtype="float64")
-    with products.using(kind):
-        assert products.linear(x, weight, bias) is None
+    with in_step(kind):
         y = linear(x, weight, bias)
+        assert not is_ours(y)
         y.sum().backward()
         nothing = linear(*tensors((3, 0, 5), (5, 6), (6,)))  # no rows, which oneDNN's products would not write
     np.testing.assert_allclose(y.numpy(), x.numpy() @ weight.numpy() + bias.numpy(), atol=1e-12)
@@ -273,17 +276,16 @@ def test_what_onednn_does_not_take_is_paddles(kind):
 @float32_only
 def test_shapes_that_do_not_fit_are_paddles_to_refuse(kind):
     x, weight = tensors((3, 4), (5, 6))
-    with products.using(kind), pytest.raises(ValueError, match=r"(?i)mismatch|dimension|shape"):
+    with in_step(kind), pytest.raises(ValueError, match=r"(?i)mismatch|dimension|shape"):
         linear(x, weight)
 
 
 @both_kinds
 def test_outside_of_a_training_step_products_are_paddles(kind):
     x, weight = tensors((3, 5), (5, 6))
-    with products.using(kind):
+    with in_step(kind):
         pass
-    assert products.linear(x, weight) is None
-    assert not is_ours(layers.linear(x, weight))
+    assert not is_ours(linear(x, weight))
 
 
 def test_where_bfloat16_is_not_to_be_had_it_is_float32(monkeypatch):

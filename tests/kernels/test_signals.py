@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from paddle_tfm.onednn.library import why_not
+from paddle_tfm.kernels.cpu.library import why_not
 from paddle_tfm.testing.same_runs import differences
 
 HERE = Path(__file__).parent

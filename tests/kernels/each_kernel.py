@@ -21,11 +21,11 @@ import paddle_tfm  # noqa: F401  (before Paddle)
 from paddle_tfm import paddle_compat, runtime
 
 runtime.load_paddle()
-from paddle_tfm.onednn import kernels, library  # noqa: E402
-from paddle_tfm.onednn.gemm import gemm, rounded  # noqa: E402
-from paddle_tfm.onednn.primitives import address  # noqa: E402
+from paddle_tfm.kernels.cpu import library, row_kernels  # noqa: E402
+from paddle_tfm.kernels.cpu.gemm import gemm, rounded  # noqa: E402
+from paddle_tfm.kernels.cpu.primitives import address  # noqa: E402
 
-FLAGS = kernels.USE_SCALE | kernels.USE_SHIFT
+FLAGS = row_kernels.USE_SCALE | row_kernels.USE_SHIFT
 SA_RESTART, SA_SIGINFO, SA_ONSTACK = 0x10000000, 4, 0x08000000
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype, libc.mmap.argtypes = (
@@ -63,13 +63,13 @@ def rows_and_width(rng):
 def softmax(rng, place):
     rows, width = rows_and_width(rng)
     x, y = place(rng.standard_normal((rows, width)).astype("float32")), place(np.zeros((rows, width), "float32"))
-    return lambda: kernels.softmax(rows, width)(address(x), address(y)), [y]
+    return lambda: row_kernels.softmax(rows, width)(address(x), address(y)), [y]
 
 
 def softmax_gradient(rng, place):
     rows, width = rows_and_width(rng)
     p, g, out = (place(rng.random((rows, width)).astype("float32")) for _ in range(3))
-    return lambda: kernels.softmax_gradient(rows, width)(*map(address, (p, g, out))), [out]
+    return lambda: row_kernels.softmax_gradient(rows, width)(*map(address, (p, g, out))), [out]
 
 
 def layer_norm(rng, place, gradient=False):
@@ -79,24 +79,24 @@ def layer_norm(rng, place, gradient=False):
     scale, shift, of_scale, of_shift = (place(rng.standard_normal(width).astype("float32")) for _ in range(4))
     if gradient:
         operands = x, mean, variance, g, of_x, scale, shift, of_scale, of_shift
-        kernel = kernels.layer_norm_gradient
+        kernel = row_kernels.layer_norm_gradient
         return lambda: kernel(rows, width, 1e-5, FLAGS)(*map(address, operands)), [of_x, of_scale, of_shift]
     operands = x, y, mean, variance, scale, shift
-    return lambda: kernels.layer_norm(rows, width, 1e-5, FLAGS)(*map(address, operands)), [y, mean, variance]
+    return lambda: row_kernels.layer_norm(rows, width, 1e-5, FLAGS)(*map(address, operands)), [y, mean, variance]
 
 
 def masked(rng, place):
     count = int(rng.integers(1, 40_000))
     x, y = place(rng.standard_normal(count).astype("float32")), place(np.zeros(count, "float32"))
     mask = place((rng.random(count) < 0.7).astype("uint8"))
-    return lambda: kernels.masked(count, 1.25, True)(*map(address, (x, mask, y))), [y]
+    return lambda: row_kernels.masked(count, 1.25, True)(*map(address, (x, mask, y))), [y]
 
 
 def where_positive(rng, place):
     count = int(rng.integers(1, 40_000))
     y, out, g = (place(rng.standard_normal(count).astype("float32")) for _ in range(3))
     zero = place(np.zeros(1, "float32"))
-    return lambda: kernels.where_positive(count, 1.25)(*map(address, (y, zero, out, g))), [out]
+    return lambda: row_kernels.where_positive(count, 1.25)(*map(address, (y, zero, out, g))), [out]
 
 
 def rounding(rng, place):

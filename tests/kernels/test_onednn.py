@@ -12,10 +12,10 @@ import paddle
 import pytest
 
 from paddle_tfm import processes
-from paddle_tfm.onednn import library as onednn
-from paddle_tfm.onednn import primitives
-from paddle_tfm.onednn.gemm import gemm, kernels_of_shapes_are_right, rounded
-from paddle_tfm.onednn.primitives import DST, SRC, Failed, Primitive, address, describe, engine, kept
+from paddle_tfm.kernels.cpu import library as onednn
+from paddle_tfm.kernels.cpu import primitives
+from paddle_tfm.kernels.cpu.gemm import gemm, kernels_of_shapes_are_right, rounded
+from paddle_tfm.kernels.cpu.primitives import DST, SRC, Failed, Primitive, address, describe, engine, kept
 
 needs_onednn = pytest.mark.skipif(bool(onednn.why_not()), reason=str(onednn.why_not()))
 needs_bfloat16 = pytest.mark.skipif(bool(onednn.why_not("bfloat16")), reason=str(onednn.why_not("bfloat16")))
@@ -272,7 +272,7 @@ def test_what_a_processor_has_is_asked_of_onednn():
     """A variable of oneDNN takes instructions away, in a process of its own."""
     code = (
         "from paddle_tfm import runtime; runtime.load_paddle()\n"
-        "from paddle_tfm.onednn.products import why_not\n"
+        "from paddle_tfm.kernels.cpu.products import why_not\n"
         "print(why_not('float32'), '|', why_not('bfloat16'))"
     )
     environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"}
