@@ -226,12 +226,12 @@ LEVELS = [
         "text_lengths",
         "units",
     },
-    {"caveats", "fused", "plugin_errors", "validators"},
-    {"onednn", "ranks"},
-    {"algebra", "layers", "runtime", "files", "tabular"},
+    {"caveats", "kernels", "plugin_errors", "validators"},
+    {"ops", "ranks"},
+    {"layers", "runtime", "files", "tabular"},
     {"plotting"},
     {"protocols", "hookspecs", "processes"},
-    {"plugins", "predictions", "single_row"},
+    {"plugins", "predictions"},
     {"component_source"},
     {"components"},
     {"registry"},
@@ -296,8 +296,8 @@ def test_imports_go_one_way():
 
 
 def test_plugins_import_protocols_data_and_leaves_only():
-    allowed = {"protocols", "data", "algebra", "layers", "randomness", "errors", "hookspecs", "runtime", "validators"}
-    allowed |= {"exit_status", "fused", "memory", "onednn", "paddle_compat", "place", "ranks", "single_row"}
+    allowed = {"protocols", "data", "kernels", "layers", "ops", "randomness", "errors", "hookspecs", "runtime"}
+    allowed |= {"exit_status", "memory", "paddle_compat", "place", "ranks", "validators"}
     assert [
         f"{file}:{line}: {module}"
         for file in sorted((PACKAGE.parent / "plugins").rglob("*.py"))

@@ -115,11 +115,14 @@ def call(layer: nn.Layer, args: tuple[Any, ...], formula: Callable[..., Any]) ->
 
 
 def op(formula: Function) -> Function:
-    """A decorator: a function of tensors, taken by position, that a kernel may compute. `formula` is its attribute."""
-    defaults = [parameter.default for parameter in inspect.signature(formula).parameters.values()]
+    """A decorator: a function of tensors that a kernel may compute. `formula` is its attribute."""
+    signature = inspect.signature(formula)
+    defaults = [parameter.default for parameter in signature.parameters.values()]
 
     @wraps(formula)
-    def dispatched(*args: Any) -> Any:
+    def dispatched(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            args = signature.bind(*args, **kwargs).args
         use = _in_use.get()
         if use is not None:
             kernel = use.kernels.get(dispatched)

@@ -19,6 +19,18 @@ def full_precision(logits: Tensor) -> Tensor:
     return logits if logits.dtype in (paddle.float32, paddle.float64) else logits.astype("float32")
 
 
+def log_sum_exp(logits: Tensor) -> Tensor:
+    """log Σ exp of logits [B, T, V] → [B, T, 1]."""
+    total = ops.log_sum_exp(logits.reshape([-1, logits.shape[-1]]))  # [B, T, V] -> [N, V]
+    return total.reshape([*logits.shape[:-1], 1])
+
+
+def log_softmax(logits: Tensor) -> Tensor:
+    """log softmax of logits [B, T, V] over V."""
+    rows = logits.reshape([-1, logits.shape[-1]])  # [B, T, V] -> [N, V]
+    return ops.add_outer(rows, -ops.log_sum_exp(rows), ops.row_of_ones(rows)).reshape(logits.shape)
+
+
 def log_softmax_(logits: Tensor) -> Tensor:
     """log softmax of logits [B, T, V] over V, for which the caller gives `logits` away."""
     return ops.log_softmax_(logits.reshape([-1, logits.shape[-1]])).reshape(logits.shape)  # [B, T, V] -> [N, V] -> back

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddle import Tensor, nn
 
-from paddle_tfm.algebra import outer
+from paddle_tfm import ops
 from paddle_tfm.protocols import PositionalEncoding, keep_initial
 from paddle_tfm_plugins.position._sinusoid import Sinusoid
 
@@ -33,7 +33,7 @@ class ScaledSinusoidal(PositionalEncoding):
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         waves = self.sinusoid(positions).astype(self.alpha.dtype).expand(x.shape)
-        scaled = outer(waves.reshape([-1, 1]), self.alpha.reshape([1, 1]))  # α's gradient is a product, see `algebra`
+        scaled = ops.outer(waves.reshape([-1, 1]), self.alpha.reshape([1, 1]))
         return x + scaled.reshape(x.shape).astype(x.dtype)
 
     def to_ctranslate2(self) -> dict:
