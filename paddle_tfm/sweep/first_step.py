@@ -49,17 +49,21 @@ def first_step(plan: Plan, model: Transformer, vocabulary: int) -> Iterator[Prob
 def random_batch(settings: ModelSettings, vocabulary: int) -> Batch[np.ndarray]:
     """Two sentences of random words and unequal lengths, of a form that a model of this shape learns from."""
     rng = np.random.default_rng(0)
-    examples = []
-    for source_length, target_length in LENGTHS:
-        source = _words(rng, min(source_length, settings.max_length), vocabulary)
-        target = _words(rng, min(target_length, settings.max_length), vocabulary)
-        if settings.shape == DECODER_ONLY:
-            source = [EOS]
-        if settings.shape == ENCODER_ONLY:  # labels: one for the text, or for each piece before the end
-            number = 1 if settings.labels == "sequence" else len(source) - 1
-            target = [FIRST_WORD] * number
-        examples.append(Encoded(Example("", ""), source, source, target, target, ()))
-    return collate(examples)
+    return collate([random_example(settings, rng, vocabulary, *lengths) for lengths in LENGTHS])
+
+
+def random_example(
+    settings: ModelSettings, rng: np.random.Generator, vocabulary: int, source_length: int, target_length: int
+) -> Encoded:
+    """A sentence of random words, of a form that a model of this shape learns from."""
+    source = _words(rng, min(source_length, settings.max_length), vocabulary)
+    target = _words(rng, min(target_length, settings.max_length), vocabulary)
+    if settings.shape == DECODER_ONLY:
+        source = [EOS]
+    if settings.shape == ENCODER_ONLY:  # labels: one for the text, or for each piece before the end
+        number = 1 if settings.labels == "sequence" else len(source) - 1
+        target = [FIRST_WORD] * number
+    return Encoded(Example("", ""), source, source, target, target, ())
 
 
 def _words(rng: np.random.Generator, length: int, vocabulary: int) -> list[int]:

@@ -21,6 +21,7 @@ from paddle_tfm.errors import UserError
 RECIPE, RESUME, RUN = "RECIPE", "RECIPE --resume", "RUN"  # the three uses
 USES = {  # option → the uses that it belongs to
     "--no-step": (RECIPE,),
+    "--no-kernels": (RECIPE,),
     "--cell": (RESUME,),
     "--without-data": (RUN,),
     "--json": (RUN,),
@@ -32,16 +33,24 @@ USES = {  # option → the uses that it belongs to
 @click.argument("recipe", metavar="RECIPE|RUN", shell_complete=complete_recipe)
 @overrides_argument
 @click.option("--no-step", is_flag=True, help="Leave out the training step that each variant takes on random tokens.")
+@click.option(
+    "--no-kernels",
+    is_flag=True,
+    help="Beside a step by kernels take the same by formulas: whether numbers agree, and how much longer that takes.",
+)
 @click.option("--resume", is_flag=True, help="Prove that RECIPE, with its plugins, resumes to the same bits.")
 @click.option("--cell", metavar="VARIANT/seed-N", help="With --resume: which run of the recipe. Default: the first.")
 @click.option("--without-data", is_flag=True, help="Of RUN: do not read its texts, which are large or elsewhere.")
 @click.option("--json", "as_json", is_flag=True, help="Of RUN: as JSON, for programs.")
 @plugin_option
 @device_option
-def command(recipe: str, overrides, no_step, resume, cell, without_data, as_json, plugins, device) -> None:
+def command(recipe: str, overrides, no_step, no_kernels, resume, cell, without_data, as_json, plugins, device) -> None:
     """Find every problem of RECIPE: unknown keys and names, wrong options, components that do not fit together. Each
     variant's model is built once; it takes one training step on a few random tokens and decodes two. Its texts are read
     and encoded, unless they would have to be fetched. Nothing is trained or written.
+
+    RECIPE --no-kernels also takes a step of each variant by the kernels that are in use, and the same by the formulas
+    alone, on as many random tokens as a batch has.
 
     RECIPE --resume proves that a run of it resumes exactly, with the plugins that it uses: it is trained in one go, 24
     steps at most, and trained again, killed (SIGKILL) between two checkpoints and resumed. All parameters, the
@@ -66,13 +75,14 @@ def command(recipe: str, overrides, no_step, resume, cell, without_data, as_json
       note  worth knowing; nothing is lost by it
       bad   damaged, missing or changed: the sentence names the file
 
-    Exit status: 0 all is right, 1 something of RUN is bad, or --resume gave other bits; 2 a problem of the recipe, or
-    there is nothing that can be checked.
+    Exit status: 0 all is right; 1 something of RUN is bad, --resume gave other bits, or --no-kernels other numbers; 2 a
+    problem of the recipe, or there is nothing that can be checked.
 
     \b
     Examples:
       paddle-tfm check mine.yaml
       paddle-tfm check reverse model.position=rotary model.attention=linear
+      paddle-tfm check quickstart --no-kernels
       paddle-tfm check mine.yaml --plugin my_norm.py --resume
       paddle-tfm check compare-norms --resume --cell batch/seed-1
       paddle-tfm check runs/reverse/default/seed-1
@@ -80,7 +90,13 @@ def command(recipe: str, overrides, no_step, resume, cell, without_data, as_json
       paddle-tfm check runs/mine --plugin my_norm.py --json
     """
     use = RUN if _is_folder(recipe) else RESUME if resume else RECIPE
-    options = {"--no-step": no_step, "--cell": cell, "--without-data": without_data, "--json": as_json}
+    options = {
+        "--no-step": no_step,
+        "--no-kernels": no_kernels,
+        "--cell": cell,
+        "--without-data": without_data,
+        "--json": as_json,
+    }
     _require_sound(use, recipe, overrides, resume, {**options, "--device": device})
     registry = create_registry(plugins)
     if use == RUN:
@@ -95,6 +111,11 @@ def command(recipe: str, overrides, no_step, resume, cell, without_data, as_json
     else:
         use_device("cpu")
         _check_recipe(recipe, overrides, registry, not no_step)
+        if no_kernels:
+            from paddle_tfm.cli.check.kernels import check_kernels
+            from paddle_tfm.recipe import loading
+
+            check_kernels(loading.load(recipe, overrides), registry)
 
 
 def _is_folder(name: str) -> bool:

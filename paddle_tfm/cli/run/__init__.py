@@ -126,6 +126,11 @@ def recipe_command(name: str) -> click.Command:
         is_flag=True,
         help="The smaller budget that the recipe states (`fast:`), in runs/<recipe>-fast: no verdict on its claims.",
     )
+    @click.option(
+        "--no-kernels",
+        is_flag=True,
+        help="Train and search by formulas alone (`train.kernels=false`): slower, and the same up to rounding.",
+    )
     @plugin_option
     @device_option
     @click.option(
@@ -157,11 +162,12 @@ def recipe_command(name: str) -> click.Command:
     @rank_options
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")
     @table_options
-    def run(**options) -> None:
+    def run(overrides, no_kernels, **options) -> None:
         from paddle_tfm.cli.run.request import Request
         from paddle_tfm.cli.run.training import train
 
-        train(Request(name, **options))
+        overrides = (*overrides, *["train.kernels=false"] * no_kernels)
+        train(Request(name, overrides=overrides, **options))
 
     return run
 

@@ -1,0 +1,30 @@
+"""`paddle-tfm check RECIPE --no-kernels`: a step of each variant by kernels and by formulas."""
+
+from __future__ import annotations
+
+import click
+
+from paddle_tfm.cli.common import console
+from paddle_tfm.recipe.expansion import Recipe
+from paddle_tfm.registry import Registry
+from paddle_tfm.sweep.by_formulas import beside_formulas
+from paddle_tfm.sweep.check import check
+
+
+def check_kernels(recipe: Recipe, registry: Registry) -> None:
+    """Print, for each variant, in what the two differ; exit 1 where that is more than rounding."""
+    variants = {plan.run.variant: plan for plan in check(recipe, registry, step=False)}
+    wrong = False
+    for name, plan in variants.items():
+        found = beside_formulas(plan)
+        wrong |= not found.same
+        times = found.seconds_by_formulas / found.seconds
+        console().print(
+            f"[{'green' if found.same else 'red'}]{'the same' if found.same else 'differs'}[/] {name}: "
+            f"loss {found.loss:.6f} by kernels, {found.loss_by_formulas:.6f} by formulas; gradients differ by "
+            f"{found.gradient:.1e} (rounding: up to {found.rounding:.0e}); a step takes {found.seconds * 1e3:,.0f} ms, "
+            f"by formulas {found.seconds_by_formulas * 1e3:,.0f} ms, {times:.2f} × as long"
+        )
+    if wrong:
+        click.echo("`paddle-tfm plugin check kernel:NAME` examines a kernel alone", err=True)
+        raise click.exceptions.Exit(1)

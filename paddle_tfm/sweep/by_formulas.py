@@ -1,0 +1,73 @@
+"""A training step by kernels beside the same step by formulas: whether numbers agree, and how much longer it takes."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import NamedTuple
+
+import numpy as np
+from paddle import Tensor
+
+from paddle_tfm.data.batches import Batch, collate
+from paddle_tfm.model.build import build
+from paddle_tfm.model.size import trained_parameters
+from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.sweep.first_step import random_example
+from paddle_tfm.train.step import Gradients
+
+VOCABULARY, LONGEST = 1_000, 24  # words on both sides; tokens of a sentence
+ROUNDS = 5  # of each way, in turn, after one that is not counted
+ROUNDING = {"float32": 1e-4, "bfloat16": 5e-2}  # of products → what gradients may differ by, relative
+
+
+class Beside(NamedTuple):
+    """A step both ways: the losses, ‖difference‖ / ‖gradient by formulas‖ over all parameters, what of it rounding
+    explains, and the seconds of each, medians."""
+
+    loss: float
+    loss_by_formulas: float
+    gradient: float
+    rounding: float
+    seconds: float
+    seconds_by_formulas: float
+
+    @property
+    def same(self) -> bool:
+        """Whether the numbers are the same up to rounding."""
+        return self.gradient <= self.rounding and abs(self.loss - self.loss_by_formulas) <= self.rounding
+
+
+def beside_formulas(plan: Plan) -> Beside:
+    """A step of forward, loss and backward on random tokens, as many as a batch of the recipe has."""
+    settings, seed = plan.settings, plan.run.seed
+    model = build(plan.sound_model, VOCABULARY, VOCABULARY, seed)
+    model.train()
+    step, batch = Gradients(model, trained_parameters(model), settings.train, seed), _batch(plan)
+    kernels, losses, gradients = model.kernels, {}, {}
+    seconds: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(ROUNDS + 1):
+        for by_kernels in seconds:
+            model.kernels = kernels if by_kernels else {}
+            step.clear()
+            begin = time.perf_counter()
+            losses[by_kernels] = step.backward(1, [batch]).loss
+            seconds[by_kernels].append(time.perf_counter() - begin)
+            gradients[by_kernels] = [_array(parameter) for parameter in step.parameters]
+    difference = sum(float(np.square(a - b).sum()) for a, b in zip(gradients[True], gradients[False]))
+    whole = sum(float(np.square(b).sum()) for b in gradients[False])
+    times = [statistics.median(seconds[by_kernels][1:]) for by_kernels in (True, False)]
+    relative = (difference / whole) ** 0.5 if whole else difference
+    return Beside(losses[True], losses[False], relative, ROUNDING[settings.train.products], *times)
+
+
+def _array(parameter: Tensor) -> np.ndarray:
+    return np.zeros(parameter.shape, "float32") if parameter.grad is None else parameter.grad.numpy().copy()
+
+
+def _batch(plan: Plan) -> Batch[np.ndarray]:
+    model, rng = plan.settings.model, np.random.default_rng(0)
+    longest = min(LONGEST, model.max_length)
+    number = max(1, min(plan.settings.train.max_tokens, 1 << 14) // longest)
+    lengths = rng.integers(max(2, longest // 2), longest + 1, (number, 2))
+    return collate([random_example(model, rng, VOCABULARY, *pair) for pair in lengths.tolist()])
