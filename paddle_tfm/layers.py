@@ -66,7 +66,8 @@ class Dropout(Layer):
             return x
         context = randomness.current_context()
         if context is None or not place.on_cpu(x):
-            return self._by_paddle(x, context)
+            self.seed_paddle()
+            return F.dropout(x, self.rate)
         return ops.dropped(x, self.draw(math.prod(x.shape))(0, math.prod(x.shape)), self.factor)
 
     @property
@@ -85,12 +86,12 @@ class Dropout(Layer):
         threshold = round(self.rate * 65536)  # sixteen random bits an element: the rate is exact to 1/65536
         return lambda first, number: randomness.bits(number, offset + first, *key) >= threshold
 
-    def _by_paddle(self, x: Tensor, context: randomness.RandomContext | None) -> Tensor:
-        """Outside a training run, or on a device."""
+    def seed_paddle(self) -> None:
+        """Within a training run, have Paddle's generator draw by the key of this layer and step."""
+        context = randomness.current_context()
         if context is not None:
             key = (context.seed, "dropout", self.path, context.step, context.micro_batch)
             paddle.seed(randomness.digest(*key) >> 1)
-        return F.dropout(x, self.rate)
 
     def extra_repr(self) -> str:
         return f"{self.rate}"

@@ -166,7 +166,7 @@ def _kinds() -> dict[str, str]:
     from paddle_tfm.hookspecs import KINDS
     from paddle_tfm.recipe.sites import place
 
-    elsewhere = ("metric", "dataset", "executor", "section")
+    elsewhere = ("metric", "dataset", "executor", "section", "kernel")
     return {place(kind): kind for kind in KINDS if kind not in elsewhere} | {"evaluate.search": "search"}
 
 

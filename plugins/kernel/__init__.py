@@ -1,4 +1,4 @@
-"""Kernels for a CPU: formulas of layers and ops, faster, the same numbers."""
+"""Kernels for a CPU and for a GPU: formulas of layers and ops, faster, the same numbers."""
 
 from paddle_tfm.hookspecs import hookimpl
 
@@ -11,6 +11,7 @@ def register_kernels():
         "add_outer": f"{ROOM}.rows:AddOuterByProduct",
         "argmax": f"{ROOM}.rows:ArgmaxByNumPy",
         "attend": f"{ROOM}.attend:AttendAsOne",
+        "attend_gpu": f"{ROOM}.gpu:AttendByPaddle",
         "dropped": f"{ROOM}.dropped:DroppedInOnePass",
         "layer_norm": f"{ROOM}.layer_norm:LayerNormByRows",
         "linear": f"{ROOM}.linear:LinearByProducts",
@@ -21,6 +22,7 @@ def register_kernels():
         "multi_head": f"{ROOM}.multi_head:MultiHeadAsOne",
         "outer": f"{ROOM}.rows:OuterByProduct",
         "pick": f"{ROOM}.rows:PickByNumPy",
+        "rms_gpu": f"{ROOM}.gpu:RMSNormByPaddle",
         "relu": f"{ROOM}.relu:ReLUAsOne",
         "softmax_nll": f"{ROOM}.softmax:SoftmaxNLL",
         "sum_over_rows": f"{ROOM}.rows:SumByProduct",

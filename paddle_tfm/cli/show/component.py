@@ -221,7 +221,7 @@ def _required(option: Option, entry: Entry, registry: Registry) -> str:
 
 
 def _in_recipe(kind: str, settings: str) -> str:
-    if kind in ("executor", "section"):
+    if kind in ("executor", "section", "kernel"):
         return ""  # it changes no number, so that no recipe names it
     if kind == "metric":
         return f"evaluate: {{metrics: [exact_match, {settings}]}}"
@@ -232,9 +232,11 @@ def _in_recipe(kind: str, settings: str) -> str:
 
 
 def _on_command_line(kind: str, settings: str) -> str:
-    """A whole command that trains with it; of a section one that shows it."""
+    """A whole command that trains with it; of a section one that shows it, of a kernel one that shows what it gains."""
     if kind == "section":
         return "paddle-tfm report runs/quickstart"
+    if kind == "kernel":
+        return "paddle-tfm check quickstart --no-kernels"
     if kind == "metric":
         return f'paddle-tfm run reverse "evaluate.metrics=[exact_match, {settings}]"'
     if kind == "dataset":
