@@ -105,7 +105,11 @@ def attend(
 def _attend_examples(rng: np.random.Generator) -> tuple[object, ...]:
     """Heads with keys of their own or shared ones, texts of several lengths, causal or not."""
     batch, groups, width = (int(rng.choice(sizes)) for sizes in ((1, 2, 3), (1, 2), (4, 6, 16)))
-    causal, heads, queries = bool(rng.random() < 0.4), groups * int(rng.choice([1, 1, 2])), int(rng.choice([1, 2, 7, 33]))
+    causal, heads, queries = (
+        bool(rng.random() < 0.4),
+        groups * int(rng.choice([1, 1, 2])),
+        int(rng.choice([1, 2, 7, 33])),
+    )
     keys = queries if causal else int(rng.choice([1, 5, 19]))
     q, key, value = (
         paddle.to_tensor(rng.normal(size=[batch, *shape]).astype("float32"))

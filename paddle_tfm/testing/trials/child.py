@@ -1,5 +1,5 @@
-"""A function in a fork of this process, which a crash or an endless wait may end; and memory that a crash is sure to end
-who reads beyond."""
+"""A function in a fork of this process, which a crash or an endless wait may end; memory beyond which reading is a
+crash."""
 
 from __future__ import annotations
 
