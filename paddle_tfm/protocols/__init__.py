@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols.attention import Attention, KeyValue
-    from paddle_tfm.protocols.component import Component, Refusal
+    from paddle_tfm.protocols.component import Component
     from paddle_tfm.protocols.context import Geometry, LayerSite, Memory, TokenInfo
     from paddle_tfm.protocols.dataset import Dataset, RemoteFile
     from paddle_tfm.protocols.executor import Cell, Executor, Outcome, Supervisor
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from paddle_tfm.protocols.optimizer import Optimizer
     from paddle_tfm.protocols.placement import NormFactory, Placement, Profile, Sublayer
     from paddle_tfm.protocols.position import PositionalEncoding
+    from paddle_tfm.protocols.refusal import Refusal
     from paddle_tfm.protocols.schedule import Schedule
     from paddle_tfm.protocols.search import Constraints, Decoding, Hypothesis, Search
     from paddle_tfm.protocols.section import Facts, Section
@@ -77,10 +78,11 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "section": ("Section", "Facts"),
 }
 _SHARED: dict[str, tuple[str, ...]] = {
-    "component": ("Component", "Refusal"),
+    "component": ("Component",),
     "context": ("Geometry", "LayerSite", "Memory", "TokenInfo"),
     "marks": ("is_decayed", "keep_initial", "maps", "maps_as", "no_decay"),
     "mask": ("MASKED_SCORE", "Mask"),
+    "refusal": ("Refusal",),
     "tap": ("Tap",),
 }
 BASES = {kind: names[0] for kind, names in _KINDS.items()}

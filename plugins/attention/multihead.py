@@ -10,9 +10,9 @@ from paddle import Tensor
 
 from paddle_tfm import paddle_compat
 from paddle_tfm.layers import Dropout, Linear, project_together
-from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention import _single_row
-from paddle_tfm_plugins.attention._dot_product import NO_INNER_NORM, attend, merge_heads, split_heads, width_of_head
+from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, split_heads, width_of_head
 from paddle_tfm_plugins.attention._normed import projection
 from paddle_tfm_plugins.attention._projected import Unprojected, projects_later
 from paddle_tfm_plugins.attention._projected import attend as attend_in_one
@@ -105,13 +105,6 @@ class MultiHead(Attention):
 
     def computes_arrays(self) -> bool:
         return self.inner_norm is None and all(type(each) is Linear for each in self.projections())
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        if self.inner_norm is not None:
-            return NO_INNER_NORM
-        heads = self.num_heads
-        matrices = {"query": self.query, "key": self.key, "value": self.value, "output": self.output}
-        return {**matrices, "heads": heads, "kv_heads": heads, "head_dim": self.query.weight.shape[1] // heads}
 
     def projections(self) -> tuple[Linear, Linear, Linear, Linear]:
         """Of queries, keys, values, and of the output."""

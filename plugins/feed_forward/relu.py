@@ -7,7 +7,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm import single_row
-from paddle_tfm.protocols import Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import Tap, TokenInfo
 from paddle_tfm_plugins.feed_forward._one_function import forward as in_one_function
 from paddle_tfm_plugins.feed_forward._two_layers import TwoLayers
 
@@ -43,6 +43,3 @@ class ReLU(TwoLayers):
 
     def computes_arrays(self) -> bool:
         return self.inner_norm is None
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        return self.ctranslate2_of("RELU")

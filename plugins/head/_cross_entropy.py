@@ -17,7 +17,6 @@ SAFE = 60.0  # Σ exp of logits below this, of any vocabulary, is a float32 numb
 BLOCK = 1 << 18  # numbers that are normalized at a time: a megabyte
 # Of a probability whose logarithm is taken: a normal number, since a process may flush denormal ones to zero.
 SMALLEST = np.finfo(np.float32).tiny
-CAPPED = "caps its logits, which CTranslate2 does not"
 CLIPPED = 60.0  # above this, Paddle's cross entropy on a CPU may have been clipped (at 64)
 
 

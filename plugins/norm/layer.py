@@ -72,10 +72,6 @@ class LayerNorm(Norm):
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps:g}, bias={self.bias is not None}"
 
-    def to_ctranslate2(self) -> dict:
-        shift = np.zeros(self.weight.shape, np.float32) if self.bias is None else self.bias.numpy()
-        return {"gamma": self.weight.numpy(), "beta": shift, "eps": self.eps}
-
 
 class _Normalized(fused.Function):
     """The same by oneDNN: an eighth of the time for 1,024 × 256, both ways, and x and two numbers a row are held."""

@@ -18,6 +18,3 @@ class Post(Placement):
 
     def computes_arrays(self) -> bool:
         return True
-
-    def to_ctranslate2(self) -> dict:
-        return {"after_sum": list(self.norms)}

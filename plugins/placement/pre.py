@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import Placement, Refusal, Sublayer, TokenInfo
+from paddle_tfm.protocols import Placement, Sublayer, TokenInfo
 
 
 class Pre(Placement):
@@ -20,6 +20,3 @@ class Pre(Placement):
 
     def computes_arrays(self) -> bool:
         return True
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        return {"before": list(self.norms)}

@@ -8,7 +8,7 @@ from paddle import Tensor
 
 from paddle_tfm.algebra import by_products
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import PositionalEncoding, Refusal, no_decay
+from paddle_tfm.protocols import PositionalEncoding, no_decay
 from paddle_tfm_plugins.position._sinusoid import Sinusoid
 
 
@@ -57,9 +57,6 @@ class TransformerXL(PositionalEncoding):
         if not by_products(content):
             return content
         return paddle.matmul(paddle.ones([batch, heads, length, 1], content.dtype), content)  # [B, H, Tq, Tk]
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("compares queries with sinusoids of the distance, which CTranslate2 does not")
 
 
 def _distances(q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
