@@ -122,7 +122,7 @@ class Search(libraries.Search):
             "beam": registry.build("search", {"name": "beam", "size": BEAM, "alpha": ALPHA}, ""),
             "greedy": registry.build("search", "greedy", ""),
         }
-        engine = "ctranslate2" if side == "ours-ctranslate2" else "paddle_tfm"
+        engine = "ctranslate2" if side == "ours-ctranslate2" else "paddle"
         self.rules = Rules(registry)
         self._decode: Callable[..., list[list[Hypothesis]]] = open_engine(
             run, self.rules, engine, self.searches["greedy"], scores=False

@@ -38,6 +38,7 @@ def source_of(run: Run, checkpoint: str, quantization: str) -> dict[str, object]
         "format": FORMAT,
         "paddle_tfm": importlib.metadata.version("paddle-tfm"),
         "identity": read_identity(run.folder).get("hash"),
+        "components": run.plan.providers(),
         "checkpoint": checkpoint,
         "step": run.step,
         "weights": sha256(weights),
@@ -101,10 +102,10 @@ def export(
     if folder.exists():
         _require_ours(folder, run)
     model = variables(run.model, rules)
-    sentences = proof_sentences(run)
-    with _partial(folder) as partial:
+    with _partial(folder) as partial:  # where that cannot be made, no text is read
+        sentences = proof_sentences(run)
         _write(run, model, "float32", partial)
-        report(f"comparing {len(sentences)} outputs")
+        report(f"comparing {len(sentences)} outputs with Paddle's")
         proof = prove(run.model, run.codec, partial, model, sentences)
         scores = {}
         if quantization != "float32":

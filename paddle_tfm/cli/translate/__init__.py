@@ -90,13 +90,13 @@ OF_TRANSLATING = {  # parameters that mean nothing where a text is continued →
 @search_option
 @click.option(
     "--engine",
-    type=click.Choice(["paddle_tfm", "ctranslate2", "auto"]),
-    default="paddle_tfm",
+    type=click.Choice(["auto", "paddle", "ctranslate2"]),
+    default="auto",
     show_default=True,
-    help="What decodes. ctranslate2 (needs the extra [ctranslate2]): about twice as fast on a CPU; the run is "
-    "exported once into its folder, if its greedy outputs are the same. Its beam search ends as soon as 2 · `size` "
-    "outputs are complete, so that some differ (docs/export.md: how many). auto: ctranslate2 where its search is the "
-    "same (greedy), else paddle_tfm.",
+    help="What decodes. auto: CTranslate2 where it is installed (the extra [ctranslate2]), writes the same (greedy "
+    "search), and the run's export has proved itself; else Paddle. Standard error says which, and why. The export is "
+    "made once, in the run's folder, but not for TEXTs. ctranslate2: about twice as fast on a CPU. Its beam search "
+    "ends as soon as 2 · `size` outputs are complete, so that some differ (docs/export.md: how many).",
 )
 @checkpoint_option
 @plugin_option
@@ -143,7 +143,9 @@ def command(
     loaded = load_run(run, registry, checkpoint, warn)
     _refuse_of_the_other_kind(loaded)
     built = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
-    decode = open_engine(loaded, Rules(registry), engine, built, checkpoint, scores, device, note)
+    decode = open_engine(
+        loaded, Rules(registry), engine, built, checkpoint, scores, device, make=not texts, report=note
+    )
     if loaded.is_decoder_only:
         answer(lines, Continuing(loaded, built, length or LENGTH, decode), target)
         lines.warn_of_undecodable()
