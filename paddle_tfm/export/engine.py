@@ -128,7 +128,7 @@ def _proved(run: Run, rules: Rules, checkpoint: str, make: bool, report: Report)
         _remember(refused, {"reason": str(error), **tried})
         raise
     except OSError as error:
-        raise UserError(f"the export cannot be written: {error.filename or folder}: {error.strerror}") from error
+        raise UserError(f"the export cannot be written: {folder}: {error.strerror}") from error
     except KeyboardInterrupt:
         raise UserError("the export was stopped") from None
     remove(refused, ignore_errors=True)

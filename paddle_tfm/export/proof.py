@@ -45,15 +45,20 @@ class Argmax(Search):
 
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
         outputs: list[list[int]] = [[] for _ in decoding.max_lengths]
-        ends: set[int] = set()
-        chosen = paddle.full([len(outputs)], decoding.bos, "int64")
-        while len(ends) < len(outputs):
-            chosen = decoding.advance(chosen).argmax(-1)  # [B]
-            for i, token in enumerate(chosen.numpy().tolist()):
-                if token == decoding.eos or len(outputs[i]) == decoding.max_lengths[i]:
-                    ends.add(i)
-                elif i not in ends:
-                    outputs[i].append(token)
+        alive = list(range(len(outputs)))
+        tokens = paddle.full([len(alive)], decoding.bos, "int64")
+        while alive:
+            chosen = decoding.advance(tokens).argmax(-1).numpy()  # [R]
+            rows = [
+                row
+                for row, (i, token) in enumerate(zip(alive, chosen.tolist()))
+                if token != decoding.eos and len(outputs[i]) < decoding.max_lengths[i]
+            ]
+            for row in rows:
+                outputs[alive[row]].append(int(chosen[row]))
+            if rows and len(rows) < len(alive):
+                decoding.select(paddle.to_tensor(rows, "int64"))
+            alive, tokens = [alive[row] for row in rows], paddle.to_tensor(chosen[rows])
         return [[Hypothesis(ids, 0.0)] for ids in outputs]
 
 
