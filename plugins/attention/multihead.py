@@ -8,13 +8,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import (
-    attend,
-    merge_heads,
-    project_out,
-    split_heads,
-    width_of_head,
-)
+from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads, width_of_head
 from paddle_tfm_plugins.attention._normed import projection
 
 
