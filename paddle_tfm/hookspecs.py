@@ -1,4 +1,4 @@
-"""Every hook of paddle_tfm: two verbs, `register_<kind>s` and `on_<event>`.
+"""Every hook of paddle_tfm: two verbs, `register_<kind>s` (and `register_ctranslate2_rules`) and `on_<event>`.
 
 A **register** hook returns ``dict[str, type | str]``: the name in recipes → the class, or its location as
 ``"package.module:Class"``. Prefer the string: with it, `paddle-tfm ls` need not import Paddle. A component with a
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 PROJECT = "paddle_tfm"
@@ -49,6 +50,7 @@ class WrongOnPurpose:
 
 
 Components = dict[str, "type | str | WrongOnPurpose"]
+ExportRules = dict["type | str", "Callable | str"]
 
 # kind of component -> the hook that registers it, in the order in which `paddle-tfm ls components` shows them
 KINDS: dict[str, str] = {
@@ -167,6 +169,20 @@ def register_kernels() -> Components:
     """A faster way to compute a class or an op. Subclass `paddle_tfm.protocols.Kernel`.
 
     No recipe names it: training and search use every kernel that fits, unless ``train.kernels: false``.
+    """
+
+
+@hookspec
+def register_ctranslate2_rules() -> ExportRules:
+    """How CTranslate2 holds components: the class, or where it is, → a rule, or where it is.
+
+    A rule is a function of a component; docs/export.md says what it returns for each kind. It holds for exactly that
+    class: a subclass has its own formula and needs its own rule. What has none is not exported.
+
+    Example::
+
+        def register_ctranslate2_rules():
+            return {"my_package.my_norm:MyNorm": "my_package.exports:my_norm"}
     """
 
 

@@ -98,12 +98,14 @@ class Listeners:
 
 def listeners(plugins: Plugins) -> dict[str, list[str]]:
     """Plugin → its hooks that listen, of all that have any."""
-    hooks = {}
-    for name in plugins.providers:
-        callers = plugins.manager.get_hookcallers(plugins.manager.get_plugin(name)) or []
-        if events := sorted(caller.name for caller in callers if caller.name.startswith("on_")):
-            hooks[name] = events
-    return hooks
+    hooks = {name: [hook for hook in hooks_of(plugins, name) if hook.startswith("on_")] for name in plugins.providers}
+    return {name: events for name, events in hooks.items() if events}
+
+
+def hooks_of(plugins: Plugins, name: str) -> list[str]:
+    """What a plugin implements."""
+    callers = plugins.manager.get_hookcallers(plugins.manager.get_plugin(name)) or []
+    return sorted(caller.name for caller in callers)
 
 
 def create_plugins(files: Iterable[str | Path] = ()) -> Plugins:

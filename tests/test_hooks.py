@@ -17,6 +17,7 @@ from recipe_text import TINY_MODEL
 from paddle_tfm import hookspecs
 from paddle_tfm.cli.run.request import Request
 from paddle_tfm.cli.run.training import train
+from paddle_tfm.export.ctranslate2.rules import HOOK as RULES
 from paddle_tfm.hookspecs import KINDS, PROJECT, hookimpl
 from paddle_tfm.plugins import Plugins, Provider
 from paddle_tfm.protocols import BASES, Prediction
@@ -31,8 +32,8 @@ TINY = [
 ]
 
 
-def test_there_are_register_hooks_for_every_kind_and_six_events():
-    assert sorted(KINDS.values()) == sorted(set(HOOKS) - set(EVENTS))
+def test_there_are_register_hooks_for_every_kind_one_for_export_rules_and_six_events():
+    assert sorted([*KINDS.values(), RULES]) == sorted(set(HOOKS) - set(EVENTS))
     assert list(KINDS) == list(BASES)
     assert len(EVENTS) == 6
 

@@ -20,6 +20,7 @@ from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.vocabulary import PAD
 from paddle_tfm.errors import UserError
+from paddle_tfm.export.ctranslate2.rules import Rules
 from paddle_tfm.export.engine import exported, open_engine
 from paddle_tfm.kernels.cpu import products
 from paddle_tfm.plugins import create_plugins
@@ -121,9 +122,10 @@ class Search(libraries.Search):
             "beam": registry.build("search", {"name": "beam", "size": BEAM, "alpha": ALPHA}, ""),
             "greedy": registry.build("search", "greedy", ""),
         }
-        engine = "ctranslate2" if side == "ours-ctranslate2" else "paddle_tfm"
+        engine = "ctranslate2" if side == "ours-ctranslate2" else "paddle"
+        self.rules = Rules(registry)
         self._decode: Callable[..., list[list[Hypothesis]]] = open_engine(
-            run, engine, self.searches["greedy"], scores=False
+            run, self.rules, engine, self.searches["greedy"], scores=False
         ) or functools.partial(decode_all, run.model)
         texts = load_corpus(run.plan, ["test"]).splits["test"]
         if not texts:
@@ -154,7 +156,7 @@ class Search(libraries.Search):
             "jobs": {job: len(batches) for job, batches in self.batches.items()},
         }
         try:
-            sizes["export"] = str(exported(self.run))
+            sizes["export"] = str(exported(self.run, self.rules))
         except UserError as error:
             self.lacking |= dict.fromkeys(EXPORTED, str(error))
         batches = [[getattr(batch, name) for name in FIELDS] for job in self.batches.values() for batch in job]

@@ -13,6 +13,7 @@ from paddle_tfm.cli.evaluate import checkpoint_option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from paddle_tfm.export.ctranslate2.rules import Rules
     from paddle_tfm.train.run import Run
 
 
@@ -52,8 +53,9 @@ def command(run, target, quantization, folder, checkpoint, plugins) -> None:
     """
     registry = create_registry(plugins)
     use_device("cpu")
+    from paddle_tfm.export.ctranslate2.rules import Rules
+    from paddle_tfm.export.ctranslate2.spec import load_ctranslate2
     from paddle_tfm.export.folder import export, export_folder
-    from paddle_tfm.export.spec import load_ctranslate2
     from paddle_tfm.files import read_json
     from paddle_tfm.train.evaluate import text_metrics
     from paddle_tfm.train.run import load_run
@@ -62,8 +64,9 @@ def command(run, target, quantization, folder, checkpoint, plugins) -> None:
     load_ctranslate2()
     loaded = load_run(run, registry, checkpoint, warn)
     folder = folder or export_folder(loaded, quantization, checkpoint)
-    compare = _comparison(loaded) if quantization != "float32" and loaded.model.encoder is not None else None
-    proof = export(loaded, folder, quantization, checkpoint, compare, note)
+    rules = Rules(registry)
+    compare = _comparison(loaded, rules) if quantization != "float32" and loaded.model.encoder is not None else None
+    proof = export(loaded, rules, folder, quantization, checkpoint, compare, note)
     page = read_json(folder / "paddle_tfm.json")
     console().print(f"exported  {folder}", markup=False)
     console().print(f"float32   {proof.sentence()}", markup=False)
@@ -77,11 +80,11 @@ def command(run, target, quantization, folder, checkpoint, plugins) -> None:
         console().print(f"prompts   {sentence}", markup=False)
 
 
-def _comparison(run: Run) -> Callable[[Path], dict[str, object]]:
+def _comparison(run: Run, rules: Rules) -> Callable[[Path], dict[str, object]]:
     """The metrics of texts that an export's translations of the validation split get, by the recipe's search."""
     from paddle_tfm.data.corpus import load_corpus
-    from paddle_tfm.export.decoder import ExportedDecoder
-    from paddle_tfm.export.variables import MIN_POSITIONS
+    from paddle_tfm.export.ctranslate2.decoder import ExportedDecoder
+    from paddle_tfm.export.ctranslate2.variables import MIN_POSITIONS
     from paddle_tfm.train.evaluate import predict, score, text_metrics
 
     examples = run.codec.encode_all(load_corpus(run.plan, ["valid"]).splits["valid"])
@@ -89,9 +92,8 @@ def _comparison(run: Run) -> Callable[[Path], dict[str, object]]:
 
     def compare(folder: Path) -> dict[str, object]:
         codec, longest = run.codec, max(run.model.max_length, MIN_POSITIONS)
-        decoder = ExportedDecoder(
-            run.model, folder, codec.source_vocabulary, codec.target_vocabulary, longest, scores=False
-        )
+        sides = codec.source_vocabulary, codec.target_vocabulary
+        decoder = ExportedDecoder(run.model, folder, rules.held, *sides, longest, scores=False)
         return dict(score(metrics, predict(run.model, codec, examples, search, decode=decoder), None))
 
     return compare

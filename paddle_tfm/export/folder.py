@@ -10,9 +10,10 @@ from pathlib import Path
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError
+from paddle_tfm.export.ctranslate2.rules import Rules
+from paddle_tfm.export.ctranslate2.spec import load_ctranslate2, save
+from paddle_tfm.export.ctranslate2.variables import TARGET, Variables, variables
 from paddle_tfm.export.proof import Proof, prove
-from paddle_tfm.export.spec import load_ctranslate2, save
-from paddle_tfm.export.variables import TARGET, Variables, variables
 from paddle_tfm.files import beside, json_text, read_json, remove, sha256
 from paddle_tfm.train import checkpoint as saved
 from paddle_tfm.train import manifest
@@ -30,12 +31,6 @@ def export_folder(run: Run, quantization: str = "float32", checkpoint: str = "be
     return run.folder / "export" / "-".join(parts)
 
 
-def component_names(run: Run) -> dict[type, str]:
-    """Class → the name by which the run's recipe calls it."""
-    components = run.plan.sound_model.components.values()
-    return {part.cls: part.name for component in components for part in component.walk() if part.cls is not None}
-
-
 def source_of(run: Run, checkpoint: str, quantization: str) -> dict[str, object]:
     """What an export is made from: an export of another source is not reused."""
     weights = saved.existing(run.folder / "checkpoints" / checkpoint, run.folder) / manifest.WEIGHTS
@@ -43,6 +38,7 @@ def source_of(run: Run, checkpoint: str, quantization: str) -> dict[str, object]
         "format": FORMAT,
         "paddle_tfm": importlib.metadata.version("paddle-tfm"),
         "identity": read_identity(run.folder).get("hash"),
+        "components": run.plan.providers(),
         "checkpoint": checkpoint,
         "step": run.step,
         "weights": sha256(weights),
@@ -85,6 +81,7 @@ def _require_ours(folder: Path, run: Run) -> None:
 
 def export(
     run: Run,
+    rules: Rules,
     folder: Path,
     quantization: str = "float32",
     checkpoint: str = "best",
@@ -98,24 +95,24 @@ def export(
         compare: called with the folder of the float32 model and then with that of the quantized one, before they are
             at their place; what it returns is kept in the folder's page.
     Raises:
-        ExportRefused: CTranslate2 cannot hold the model.
-        UserError: it computes something else than we do; the folder is someone else's; CTranslate2 is not installed.
+        ExportRefused: CTranslate2 cannot hold the model, or computes something else than we do.
+        UserError: the folder is someone else's; CTranslate2 is not installed.
     """
     load_ctranslate2()
     if folder.exists():
         _require_ours(folder, run)
-    model = variables(run.model, component_names(run))
-    sentences = proof_sentences(run)
-    with _partial(folder) as partial:
+    model = variables(run.model, rules)
+    with _partial(folder) as partial:  # where that cannot be made, no text is read
+        sentences = proof_sentences(run)
         _write(run, model, "float32", partial)
-        report(f"comparing {len(sentences)} outputs")
+        report(f"comparing {len(sentences)} outputs with Paddle's")
         proof = prove(run.model, run.codec, partial, model, sentences)
         scores = {}
         if quantization != "float32":
             scores["float32"] = compare(partial) if compare else {}
             for file in partial.glob("*"):
                 remove(file)
-            _write(run, variables(run.model, component_names(run), quantization), quantization, partial)
+            _write(run, variables(run.model, rules, quantization), quantization, partial)
             scores[quantization] = compare(partial) if compare else {}
         page = source_of(run, checkpoint, quantization) | {
             "run": run.name,

@@ -12,10 +12,10 @@ import paddle
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.codec import Codec, Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS
-from paddle_tfm.errors import UserError
-from paddle_tfm.export.decoder import ExportedDecoder
-from paddle_tfm.export.generator import ExportedGenerator
-from paddle_tfm.export.variables import Variables
+from paddle_tfm.export.ctranslate2.decoder import ExportedDecoder
+from paddle_tfm.export.ctranslate2.generator import ExportedGenerator
+from paddle_tfm.export.ctranslate2.rules import ExportRefused
+from paddle_tfm.export.ctranslate2.variables import Variables
 from paddle_tfm.inference.generate import continue_ids
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Decoding, Hypothesis, Search
@@ -43,35 +43,41 @@ class Proof(NamedTuple):
 class Argmax(Search):
     """Greedy search, of which both engines have the same idea."""
 
-    def to_ctranslate2(self) -> dict:
-        return {"beam_size": 1}
-
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
         outputs: list[list[int]] = [[] for _ in decoding.max_lengths]
-        ends: set[int] = set()
-        chosen = paddle.full([len(outputs)], decoding.bos, "int64")
-        while len(ends) < len(outputs):
-            chosen = decoding.advance(chosen).argmax(-1)  # [B]
-            for i, token in enumerate(chosen.numpy().tolist()):
-                if token == decoding.eos or len(outputs[i]) == decoding.max_lengths[i]:
-                    ends.add(i)
-                elif i not in ends:
-                    outputs[i].append(token)
+        alive = list(range(len(outputs)))
+        tokens = paddle.full([len(alive)], decoding.bos, "int64")
+        while alive:
+            chosen = decoding.advance(tokens).argmax(-1).numpy()  # [R]
+            rows = [
+                row
+                for row, (i, token) in enumerate(zip(alive, chosen.tolist()))
+                if token != decoding.eos and len(outputs[i]) < decoding.max_lengths[i]
+            ]
+            for row in rows:
+                outputs[alive[row]].append(int(chosen[row]))
+            if rows and len(rows) < len(alive):
+                decoding.select(paddle.to_tensor(rows, "int64"))
+            alive, tokens = [alive[row] for row in rows], paddle.to_tensor(chosen[rows])
         return [[Hypothesis(ids, 0.0)] for ids in outputs]
+
+
+def _held(search: Search) -> dict[str, int]:
+    """How CTranslate2 holds `Argmax`."""
+    return {"beam_size": 1}
 
 
 def prove(model: Transformer, codec: Codec, folder: Path, variables: Variables, examples: Sequence[Encoded]) -> Proof:
     """Compare greedy outputs of the float32 model in `folder` with ours.
 
     Raises:
-        UserError: some differ by more than a tie.
+        ExportRefused: some differ by more than a tie.
     """
     if model.encoder is None:
         ours, theirs = _continuations(model, codec, folder, variables, examples)
     else:
-        decoder = ExportedDecoder(
-            model, folder, codec.source_vocabulary, codec.target_vocabulary, variables.positions, scores=False
-        )
+        sides = codec.source_vocabulary, codec.target_vocabulary
+        decoder = ExportedDecoder(model, folder, _held, *sides, variables.positions, scores=False)
         ours, theirs = (
             [list(several[0].ids) for several in decode(examples, Argmax())]
             for decode in (lambda *arguments: decode_all(model, *arguments), decoder)
@@ -79,10 +85,10 @@ def prove(model: Transformer, codec: Codec, folder: Path, variables: Variables, 
     gaps = [_gap(model, *row) for row in zip(examples, ours, theirs) if row[1] != row[2]]
     ties = [gap for gap in gaps if gap < NOISE]
     if len(ties) < len(gaps):
-        raise UserError(
+        raise ExportRefused(
             f"CTranslate2 computes something else with this model: of {len(examples)} greedy outputs, "
             f"{len(gaps) - len(ties)} differ by more than rounding (up to {max(gaps):.2g} nats), so that nothing was "
-            "exported; translate with --engine paddle_tfm"
+            "exported"
         )
     return Proof(len(examples), len(examples) - len(gaps), len(ties), max(ties, default=0.0))
 
@@ -97,7 +103,7 @@ def _continuations(
     model: Transformer, codec: Codec, folder: Path, variables: Variables, examples: Sequence[Encoded]
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Greedy outputs of both after the prompts, which they begin with."""
-    theirs = ExportedGenerator(model, folder, codec.target_vocabulary, variables.prompt_at_once)
+    theirs = ExportedGenerator(model, folder, _held, codec.target_vocabulary, variables.prompt_at_once)
     prompts = [prompt_of(model, example) for example in examples]
     return (
         [[*prompt, *continue_ids(model, prompt, CONTINUATION, Argmax()).ids] for prompt in prompts],

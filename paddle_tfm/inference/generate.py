@@ -103,7 +103,7 @@ def generate(
     Args:
         number: of this text among several, on which draws of a search depend. on_text: called with each new part of the
             text as it comes, in the end with all of it. decode: what `continue_ids` does for this model, done by
-            another engine (`paddle_tfm.export.generator`).
+            another engine (`paddle_tfm.export.ctranslate2.generator`).
     Raises:
         UserError: the prompt has a piece that the model lacks.
     """

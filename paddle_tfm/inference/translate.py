@@ -43,7 +43,7 @@ class TranslateOptions:
         max_tokens: source tokens of a batch, padding included.
         progress: called with the number of texts that are done since its last call.
         first: the number of the first text, where these are part of more: draws of a search depend on numbers.
-        decode: what `decode_all` does for this model, done by another engine (`paddle_tfm.export.decoder`).
+        decode: what `decode_all` does for this model, done by another engine (`paddle_tfm.export.ctranslate2.decoder`).
     """
 
     nbest: int = 1

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols.attention import Attention
-    from paddle_tfm.protocols.component import Component, Refusal
+    from paddle_tfm.protocols.component import Component
     from paddle_tfm.protocols.context import Geometry, KeyValue, LayerSite, Memory, TokenInfo
     from paddle_tfm.protocols.dataset import Dataset, RemoteFile
     from paddle_tfm.protocols.executor import Cell, Executor, Outcome, Supervisor
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from paddle_tfm.protocols.optimizer import Optimizer
     from paddle_tfm.protocols.placement import NormFactory, Placement, Profile, Sublayer
     from paddle_tfm.protocols.position import PositionalEncoding
+    from paddle_tfm.protocols.refusal import Refusal
     from paddle_tfm.protocols.schedule import Schedule
     from paddle_tfm.protocols.search import Constraints, Decoding, Hypothesis, Search
     from paddle_tfm.protocols.section import Facts, Section
@@ -80,11 +81,12 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "kernel": ("Kernel",),
 }
 _SHARED: dict[str, tuple[str, ...]] = {
-    "component": ("Component", "Refusal"),
+    "component": ("Component",),
     "context": ("Geometry", "KeyValue", "LayerSite", "Memory", "TokenInfo"),
     "layer_component": ("LayerComponent",),
     "marks": ("is_decayed", "keep_initial", "maps", "maps_as", "no_decay"),
     "mask": ("MASKED_SCORE", "Mask"),
+    "refusal": ("Refusal",),
     "tap": ("Tap",),
 }
 BASES = {kind: names[0] for kind, names in _KINDS.items()}

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why another engine cannot hold a component: the end of a sentence that begins with the component's name."""
-
-    reason: str
 
 
 class Component:
@@ -38,13 +30,3 @@ class Component:
     ``def __init__(self, *, window: int = 16, **parent)``, which calls ``super().__init__(**parent)``. A recipe may set
     the options of both. The name `parent` is the mark: behind another, such as ``**kwargs``, no option is looked
     for."""
-
-    def export(self, target: str) -> dict | Refusal:
-        """How the engine `target` (such as "ctranslate2") holds this component, or why it cannot: what the method
-        ``to_<target>()`` answers. docs/export.md says what that is for each kind. It must compute the same: every
-        export compares its outputs with ours before it is written.
-        """
-        answer = getattr(self, f"to_{target}", None)
-        if answer is None:
-            return Refusal(f"does not say how {target} holds it; if it can, write the method `to_{target}(self)`")
-        return answer()

@@ -10,13 +10,12 @@ from paddle import Tensor
 from paddle_tfm import memory, place
 from paddle_tfm.kernels import examples, op
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import KeyValue, Mask, Norm, PositionalEncoding, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, Mask, Norm, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.validators import divides, matrix_side
 
 # Numbers for each head, query and key at once, as measured: scores, the mask over them, their softmax, what is between;
 # and where the encoding adds a term to scores or values, its tables of places too.
 HELD, HELD_WITH_TERMS = 6, 20
-NO_INNER_NORM = Refusal("has a norm before its output projection, where CTranslate2 has none")
 
 
 def width_of_head(d_model: int, num_heads: int, head_dim: int | None = None) -> int:

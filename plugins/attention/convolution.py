@@ -11,7 +11,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo, maps_as
+from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo, maps_as
 from paddle_tfm.validators import between
 from paddle_tfm_plugins.attention._dot_product import (
     merge_heads,
@@ -154,9 +154,6 @@ class Convolution(Attention):
 
     def extra_repr(self) -> str:
         return f"kernel={self.kernel}, left={self.left}, dynamic={self.predict is not None}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("is a convolution, which CTranslate2's Transformer does not hold")
 
 
 def _of_layer(kernel: int | list[int], layer: int, causal: bool) -> int:

@@ -8,7 +8,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
-from paddle_tfm.protocols import KeyValue, Mask, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
@@ -53,10 +53,6 @@ class Cosine(MultiHead):
         q = unit(split_heads(self.query(x), self.num_heads))  # [B, H, T, D]
         context = attend(q, kv, info, mask, self.dropout, tap, scale=self.gain.astype(q.dtype))
         return project_out(merge_heads(context), info, self.inner_norm, self.output)
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        answer = super().to_ctranslate2()
-        return answer if isinstance(answer, Refusal) else {**answer, "cosine": self.gain.item()}
 
 
 def unit(x: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import Geometry, KeyValue, LayerSite, Mask, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import Geometry, KeyValue, LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import (
     gather,
     merge_heads,
@@ -96,6 +96,3 @@ class Differential(MultiHead):
 
     def branch_weights(self) -> list[Tensor]:
         return [self.output.weight]  # a scale of the values would be undone by the norm of each head
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("subtracts one attention map from another, which CTranslate2's attention does not")

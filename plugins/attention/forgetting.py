@@ -9,7 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import LayerSite, Mask, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -75,6 +75,3 @@ class Forgetting(MultiHead):
         tap.record("attention", weights)
         context = gather(self.dropout(weights), kv.value, info, mask)
         return project_out(merge_heads(context), info, self.inner_norm, self.output)
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("fades scores by gates of the tokens between, which CTranslate2's attention has not")

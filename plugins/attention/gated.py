@@ -6,7 +6,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import KeyValue, Mask, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -48,6 +48,3 @@ class Gated(MultiHead):
         gates = F.sigmoid(self.gate(x))  # [B, T, H·D], or [B, T, H]
         channels = self.query.weight.shape[1]
         return gates if gates.shape[-1] == channels else gates.repeat_interleave(channels // gates.shape[-1], -1)
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("multiplies heads by a gate, which CTranslate2's attention has not")

@@ -17,7 +17,6 @@ from paddle_tfm.protocols import (
     LayerSite,
     Mask,
     Norm,
-    Refusal,
     Tap,
     TokenInfo,
     keep_initial,
@@ -178,9 +177,6 @@ class GatedDeltaNet(Attention):
 
     def branch_weights(self) -> list[Tensor]:
         return [self.output.weight]  # a scale of the values would be undone by the norm of each head
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("reads a text into a memory, where CTranslate2 has a softmax")
 
 
 def recall(q: Tensor, k: Tensor, v: Tensor, log_alpha: Tensor, beta: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Tap, TokenInfo
 from paddle_tfm.validators import at_least, divides
 from paddle_tfm_plugins.attention._dot_product import (
-    NO_INNER_NORM,
     attend,
     merge_heads,
     project_out,
@@ -81,13 +80,6 @@ class GroupedQuery(Attention):
         q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
         context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, C]
         return project_out(context, info, self.inner_norm, self.output)
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        if self.inner_norm is not None:
-            return NO_INNER_NORM
-        matrices = {"query": self.query, "key": self.key, "value": self.value, "output": self.output}
-        head_dim = self.query.weight.shape[1] // self.num_heads
-        return {**matrices, "heads": self.num_heads, "kv_heads": self.kv_heads, "head_dim": head_dim}
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention.local import Local
 from paddle_tfm_plugins.attention.multihead import MultiHead
@@ -40,6 +40,3 @@ class Interleaved(Local):
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         of_layer = MultiHead if self.is_global else Local
         return of_layer.forward(self, x, kv, info, mask, tap)
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        return (MultiHead if self.is_global else Local).to_ctranslate2(self)

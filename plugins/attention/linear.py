@@ -9,7 +9,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import merge_heads, require_memory, split_heads, width_of_head
 
 EPS = 1e-30  # the smallest denominator of a row that sees something
@@ -132,6 +132,3 @@ class LinearAttention(Attention):
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("has no softmax, and CTranslate2's attention has one")

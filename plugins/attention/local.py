@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -42,7 +42,3 @@ class Local(MultiHead):
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         near = mask.restricted(("window", self.window), lambda q, k: (q - k).abs() <= self.window)
         return super().forward(x, kv, info, near, tap)
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        answer = super().to_ctranslate2()
-        return answer if isinstance(answer, Refusal) else {**answer, "window": self.window}

@@ -10,7 +10,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Attention, Geometry, Mask, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import Attention, Geometry, Mask, Norm, Tap, TokenInfo
 from paddle_tfm.validators import matrix_side
 from paddle_tfm_plugins.attention._dot_product import (
     merge_heads,
@@ -139,6 +139,3 @@ class MultiHeadLatent(Attention):
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("keeps a latent in the place of keys and values, which CTranslate2 does not")

@@ -7,15 +7,8 @@ from collections.abc import Callable
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import (
-    NO_INNER_NORM,
-    attend,
-    merge_heads,
-    project_out,
-    split_heads,
-    width_of_head,
-)
+from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Norm, Tap, TokenInfo
+from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads, width_of_head
 from paddle_tfm_plugins.attention._normed import projection
 
 
@@ -72,13 +65,6 @@ class MultiHead(Attention):
         q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
         context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
         return project_out(context, info, self.inner_norm, self.output)
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        if self.inner_norm is not None:
-            return NO_INNER_NORM
-        heads = self.num_heads
-        matrices = {"query": self.query, "key": self.key, "value": self.value, "output": self.output}
-        return {**matrices, "heads": heads, "kv_heads": heads, "head_dim": self.query.weight.shape[1] // heads}
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import KeyValue, Mask, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, Mask, Norm, Tap, TokenInfo
 from paddle_tfm.validators import one_of
 from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
@@ -64,10 +64,3 @@ class QKNorm(MultiHead):
     def normalized(self, x: Tensor, norm: Norm) -> Tensor:
         """Queries or keys [B, T, H·D] → [B, H, T, D]."""
         return norm(split_heads(x, self.num_heads)) if self.per_head else split_heads(norm(x), self.num_heads)
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        if not self.per_head:
-            return Refusal("normalizes all heads together, and CTranslate2's self-attention each by itself")
-        answer = super().to_ctranslate2()
-        norms = {"query_norm": self.query_norm, "key_norm": self.key_norm}
-        return answer if isinstance(answer, Refusal) else {**answer, **norms}

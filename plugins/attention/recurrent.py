@@ -13,7 +13,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.kernels import examples, op
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm.validators import matrix_side
 from paddle_tfm_plugins.attention._dot_product import project_out
 
@@ -231,6 +231,3 @@ class Recurrent(Attention):
 
     def branch_weights(self) -> list[Tensor]:
         return [self.output.weight]
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("is a recurrent network, which CTranslate2's Transformer does not hold")

@@ -8,7 +8,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm.protocols import KeyValue, Mask, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
@@ -59,6 +59,3 @@ class SigmoidAttention(MultiHead):
         if self.length is not None:
             return math.log(self.length)
         return paddle.log(mask.allowed().astype(dtype).sum(-1, keepdim=True).clip(min=1.0))
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("has no softmax, and CTranslate2's attention has one")

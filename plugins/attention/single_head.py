@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import Attention, Geometry, KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm.validators import matrix_side
 from paddle_tfm_plugins.attention._dot_product import attend
 
@@ -49,13 +49,6 @@ class SingleHead(Attention):
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         q = self.query(x).unsqueeze(1)  # [B, T, D] -> [B, 1, T, D]
         return attend(q, kv, info, mask, self.dropout, tap).squeeze(1)  # [B, 1, T, C] -> [B, T, C]
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        width = self.value.weight.shape[1]
-        if self.query.weight.shape[1] != width:
-            return Refusal("has keys of another width than its values, and CTranslate2 has one width for both")
-        matrices = {"query": self.query, "key": self.key, "value": self.value, "output": None}
-        return {**matrices, "heads": 1, "kv_heads": 1, "head_dim": width}
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight]

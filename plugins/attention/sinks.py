@@ -6,7 +6,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import KeyValue, Mask, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -55,6 +55,3 @@ class Sinks(MultiHead):
         tap.record("attention", weights)
         context = gather(self.dropout(weights), kv.value, info, mask)
         return project_out(merge_heads(context), info, self.inner_norm, self.output)
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("leaves a part of the weights to a sink, which CTranslate2's attention has not")

@@ -17,7 +17,6 @@ from paddle_tfm.protocols import (
     LayerSite,
     Mask,
     Norm,
-    Refusal,
     Tap,
     TokenInfo,
     keep_initial,
@@ -177,6 +176,3 @@ class Synthesizer(Attention):
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("makes its weights without keys, and CTranslate2's attention compares queries with keys")

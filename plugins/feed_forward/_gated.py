@@ -5,7 +5,6 @@ from __future__ import annotations
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import Refusal
 from paddle_tfm_plugins.feed_forward._two_layers import TwoLayers
 
 
@@ -25,8 +24,3 @@ class Gated(TwoLayers):
 
     def branch_weights(self) -> list[Tensor]:
         return [self.up.weight, self.output.weight]
-
-    def ctranslate2_of(self, activation: str) -> dict | Refusal:
-        if self.inner_norm is not None:
-            return Refusal("has a norm before its output projection, where CTranslate2 has none")
-        return {"activation": activation, "inner": self.gate, "factor": self.up, "output": self.output}

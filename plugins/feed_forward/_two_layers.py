@@ -7,7 +7,7 @@ from collections.abc import Callable
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import FeedForward, Norm, Refusal, Tap, TokenInfo
+from paddle_tfm.protocols import FeedForward, Norm, Tap, TokenInfo
 from paddle_tfm.validators import between
 
 
@@ -52,9 +52,3 @@ class TwoLayers(FeedForward):
 
     def branch_weights(self) -> list[Tensor]:
         return [self.inner.weight, self.output.weight]
-
-    def ctranslate2_of(self, activation: str) -> dict | Refusal:
-        """The answer of `to_ctranslate2` with this activation, by CTranslate2's name."""
-        if self.inner_norm is not None:
-            return Refusal("has a norm before its output projection, where CTranslate2 has none")
-        return {"activation": activation, "inner": self.inner, "output": self.output}

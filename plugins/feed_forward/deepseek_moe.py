@@ -10,7 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import randomness
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo, maps_as
+from paddle_tfm.protocols import FeedForward, Tap, TokenInfo, maps_as
 from paddle_tfm.ranks import sum_over_ranks
 from paddle_tfm.validators import between, not_negative
 from paddle_tfm_plugins.feed_forward._experts import affinities, through_experts, top
@@ -145,6 +145,3 @@ class DeepSeekMoE(FeedForward):
 
     def extra_repr(self) -> str:
         return f"top_k={self.top_k}, bias_rate={self.bias_rate:g}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("routes tokens to experts, which CTranslate2 does not")

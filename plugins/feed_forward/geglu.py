@@ -5,7 +5,6 @@ from __future__ import annotations
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm.protocols import Refusal
 from paddle_tfm_plugins.feed_forward._gated import Gated
 
 
@@ -27,6 +26,3 @@ class GEGLU(Gated):
 
     def activation(self, x: Tensor) -> Tensor:
         return F.gelu(x)
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        return self.ctranslate2_of("GELU")

@@ -9,7 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import FeedForward, Refusal, Tap, TokenInfo, maps_as
+from paddle_tfm.protocols import FeedForward, Tap, TokenInfo, maps_as
 from paddle_tfm.ranks import sum_over_ranks
 from paddle_tfm.validators import between, not_negative
 from paddle_tfm_plugins.feed_forward._experts import affinities, through_experts, top
@@ -88,9 +88,6 @@ class MixtureOfExperts(FeedForward):
 
     def branch_weights(self) -> list[Tensor]:
         return [weight for expert in self.experts for weight in expert.branch_weights()]
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("routes tokens to experts, which CTranslate2 does not")
 
 
 def _balance(p: Tensor, selected: Tensor, valid: Tensor) -> Tensor:

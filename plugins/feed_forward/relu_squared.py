@@ -6,7 +6,6 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm.protocols import Refusal
 from paddle_tfm_plugins.feed_forward._two_layers import TwoLayers
 
 
@@ -27,6 +26,3 @@ class ReLUSquared(TwoLayers):
 
     def activation(self, x: Tensor) -> Tensor:
         return paddle.square(F.relu(x))
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("squares its activation, which CTranslate2 does not")

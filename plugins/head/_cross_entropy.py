@@ -10,7 +10,6 @@ from paddle import Tensor
 
 from paddle_tfm import ops, place
 
-CAPPED = "caps its logits, which CTranslate2 does not"
 CLIPPED = 60.0  # above this a loss may be another number above it
 
 

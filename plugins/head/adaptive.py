@@ -9,7 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import ops
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import Head, Memory, Refusal, maps_as
+from paddle_tfm.protocols import Head, Memory, maps_as
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.head._cross_entropy import full_precision, negative_log
 
@@ -114,6 +114,3 @@ class AdaptiveSoftmax(Head):
 
     def extra_repr(self) -> str:
         return f"{self.words} words, cut at {[begin for begin, _ in self.clusters]}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("divides the vocabulary into clusters, and CTranslate2 has one softmax over all of it")

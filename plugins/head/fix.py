@@ -9,7 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import ops
 from paddle_tfm.layers import Embedding
-from paddle_tfm.protocols import Head, Memory, Refusal, maps_as
+from paddle_tfm.protocols import Head, Memory, maps_as
 from paddle_tfm.validators import positive
 from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax_
 
@@ -80,9 +80,6 @@ class FixNorm(Head):
 
     def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
         return log_softmax_(full_precision(self._logits(*self._directions(h))))
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("normalizes the decoder's output once more, which CTranslate2 does not")
 
 
 def unit(x: Tensor, length: Tensor | float = 1.0) -> Tensor:

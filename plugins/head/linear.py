@@ -5,9 +5,9 @@ from __future__ import annotations
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import Head, Memory, Refusal
+from paddle_tfm.protocols import Head, Memory
 from paddle_tfm.validators import positive
-from paddle_tfm_plugins.head._cross_entropy import CAPPED, cross_entropy, full_precision, log_softmax_, soft_cap
+from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax_, soft_cap
 
 
 class LinearHead(Head):
@@ -35,9 +35,3 @@ class LinearHead(Head):
 
     def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
         return log_softmax_(soft_cap(full_precision(self.output(h)), self.cap))
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        if self.cap is not None:
-            return Refusal(CAPPED)
-        bias = self.output.bias
-        return {"weight": self.output.weight.numpy().T, "bias": None if bias is None else bias.numpy()}

@@ -7,7 +7,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import MASKED_SCORE, Head, Memory, Refusal, maps_as
+from paddle_tfm.protocols import MASKED_SCORE, Head, Memory, maps_as
 from paddle_tfm_plugins.head._cross_entropy import full_precision, log_softmax, log_sum_exp
 
 LOWEST = -69.0  # log-probability (1e-30) of a word beyond the vocabulary that the source does not have
@@ -99,9 +99,6 @@ class PointerGenerator(Head):
         every = logits.sum(-1) - logits[..., self.pad_id] + others * (F.log_sigmoid(gate) - total).squeeze(-1)
         every = every + (gain[..., 1:] * once.astype(gain.dtype)).sum(-1)  # Σ log P(v) over v ≠ pad
         return (1.0 - smoothing) * loss - smoothing * every / others
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("copies words of the source, which CTranslate2 does not")
 
 
 def attend(scores: Tensor, memory: Memory) -> Tensor:

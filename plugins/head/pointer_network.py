@@ -10,7 +10,7 @@ from paddle import Tensor
 
 from paddle_tfm.data.vocabulary import EOS, SPECIAL
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import MASKED_SCORE, Head, Memory, Refusal, maps_as
+from paddle_tfm.protocols import MASKED_SCORE, Head, Memory, maps_as
 from paddle_tfm_plugins.head._cross_entropy import full_precision
 
 MIN_PROBABILITY = 1.0e-30  # of a token that no position of the source stands for
@@ -87,9 +87,6 @@ class PointerNetwork(Head):
 
     def extra_repr(self) -> str:
         return "word" if self.extends_vocabulary else "position"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("points at places of the source, which CTranslate2 does not")
 
 
 def _log(mass: Tensor) -> Tensor:

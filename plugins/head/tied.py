@@ -7,9 +7,9 @@ from paddle import Tensor
 
 from paddle_tfm import ops
 from paddle_tfm.layers import Embedding
-from paddle_tfm.protocols import Head, Memory, Refusal
+from paddle_tfm.protocols import Head, Memory
 from paddle_tfm.validators import positive
-from paddle_tfm_plugins.head._cross_entropy import CAPPED, cross_entropy, full_precision, log_softmax_, soft_cap
+from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax_, soft_cap
 
 
 class TiedHead(Head):
@@ -37,7 +37,12 @@ class TiedHead(Head):
         self.bias = self.create_parameter([vocab_size], is_bias=True) if bias else None
 
     def _logits(self, h: Tensor) -> Tensor:
-        return ops.linear(h, self._shared[0].weight, self.bias, True)  # [B, T, C] · [V, C]ᵀ -> [B, T, V]
+        return ops.linear(h, self.words, self.bias, transpose=True)  # [B, T, C] · [V, C]ᵀ -> [B, T, V]
+
+    @property
+    def words(self) -> Tensor:
+        """E [V, C]."""
+        return self._shared[0].weight
 
     def _spare_padding(self, gradient: Tensor) -> Tensor:
         """The row of padding is zero and stays so, though the softmax would push it."""
@@ -46,13 +51,7 @@ class TiedHead(Head):
         return gradient
 
     def loss(self, h: Tensor, target: Tensor, memory: Memory | None, smoothing: float = 0.0) -> Tensor:
-        words = self._shared[0].weight
-        return cross_entropy(self._logits, h, words, self.bias, target, smoothing, self.pad_id, self.cap)
+        return cross_entropy(self._logits, h, self.words, self.bias, target, smoothing, self.pad_id, self.cap)
 
     def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
         return log_softmax_(soft_cap(full_precision(self._logits(h)), self.cap))
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        if self.cap is not None:
-            return Refusal(CAPPED)
-        return {"weight": self._shared[0].weight.numpy(), "bias": None if self.bias is None else self.bias.numpy()}

@@ -8,7 +8,6 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
-from paddle_tfm.protocols import Refusal
 from paddle_tfm.ranks import sum_over_ranks
 from paddle_tfm.validators import between, not_negative, positive
 from paddle_tfm_plugins.norm._running import Pool, PooledNorm
@@ -134,6 +133,3 @@ class BatchNorm(PooledNorm):
         momentum = self.momentum if self.momentum == "cumulative" else f"{self.momentum:g}"
         population = f", population={self.population}" if self.population else ""
         return f"{self.weight.shape[0]}, eps={self.eps:g}, momentum={momentum}{population}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("divides by running statistics, and CTranslate2's norms by those of the token")

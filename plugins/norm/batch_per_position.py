@@ -9,7 +9,6 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
-from paddle_tfm.protocols import Refusal
 from paddle_tfm.ranks import sum_over_ranks
 from paddle_tfm.validators import at_least, between, not_negative, positive
 from paddle_tfm_plugins.norm._running import Pool, PooledNorm
@@ -124,6 +123,3 @@ class BatchNormPerPosition(PooledNorm):
     def extra_repr(self) -> str:
         length, width = self.running_mean.shape
         return f"{width}, max_length={length}, eps={self.eps:g}, momentum={self.momentum:g}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("divides by running statistics, and CTranslate2's norms by those of the token")

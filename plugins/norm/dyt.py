@@ -6,7 +6,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
-from paddle_tfm.protocols import Norm, Refusal
+from paddle_tfm.protocols import Norm
 from paddle_tfm.validators import positive
 
 
@@ -39,6 +39,3 @@ class DynamicTanh(Norm):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("is a tanh, and CTranslate2 has layer norm and RMS norm")

@@ -6,7 +6,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
-from paddle_tfm.protocols import Norm, Refusal
+from paddle_tfm.protocols import Norm
 from paddle_tfm.validators import positive
 
 
@@ -53,6 +53,3 @@ class GroupNorm(Norm):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, groups={self.groups}, eps={self.eps:g}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("normalizes groups of channels, and CTranslate2 all channels of a token together")

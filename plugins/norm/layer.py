@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
@@ -36,7 +35,3 @@ class LayerNorm(Norm):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps:g}, bias={self.bias is not None}"
-
-    def to_ctranslate2(self) -> dict:
-        shift = np.zeros(self.weight.shape, np.float32) if self.bias is None else self.bias.numpy()
-        return {"gamma": self.weight.numpy(), "beta": shift, "eps": self.eps}

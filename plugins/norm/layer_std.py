@@ -6,7 +6,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
-from paddle_tfm.protocols import Norm, Refusal
+from paddle_tfm.protocols import Norm
 from paddle_tfm.validators import positive
 
 
@@ -47,6 +47,3 @@ class LayerStd(Norm):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps:g}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("adds eps outside the root, and CTranslate2's layer norm inside")

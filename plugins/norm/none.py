@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import Norm, Refusal
+from paddle_tfm.protocols import Norm
 
 
 class NoNorm(Norm):
@@ -15,6 +15,3 @@ class NoNorm(Norm):
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         return x
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("leaves a sublayer without a norm, and CTranslate2 adds the residual only where there is one")

@@ -8,7 +8,6 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
-from paddle_tfm.protocols import Refusal
 from paddle_tfm.ranks import on_gradient, sum_over_ranks
 from paddle_tfm.validators import between, not_negative, positive
 from paddle_tfm_plugins.norm._running import Pool, PooledNorm
@@ -148,6 +147,3 @@ class PowerNorm(PooledNorm):
     def extra_repr(self) -> str:
         rates = f"momentum={self.momentum:g}, gradient_momentum={self.gradient_momentum:g}"
         return f"{self.weight.shape[0]}, warmup={self.warmup}, eps={self.eps:g}, {rates}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("divides by running statistics, and CTranslate2's norms by those of the token")

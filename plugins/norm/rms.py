@@ -37,6 +37,3 @@ class RMSNorm(Norm):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps:g}"
-
-    def to_ctranslate2(self) -> dict:
-        return {"gamma": self.weight.numpy(), "eps": self.eps}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import paddle
 from paddle import Tensor, nn
 
@@ -42,7 +41,3 @@ class ScaleNorm(Norm):
 
     def extra_repr(self) -> str:
         return f"{self.width}, eps={self.eps:g}"
-
-    def to_ctranslate2(self) -> dict:
-        gain = self.weight.numpy() * np.ones(self.width, np.float32) / math.sqrt(self.width)
-        return {"gamma": gain.astype(np.float32), "eps": self.least / self.width}  # added where ours is the least

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import LayerSite, Placement, Profile, Refusal, Sublayer, TokenInfo
+from paddle_tfm.protocols import LayerSite, Placement, Profile, Sublayer, TokenInfo
 
 
 class Admin(Placement):
@@ -46,6 +46,3 @@ class Admin(Placement):
         for omega, below in zip(omegas[1:], profile.branch_variances):
             variance += below
             omega.set_value(paddle.full_like(omega, math.sqrt(variance)))
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("multiplies the residual by a vector, and CTranslate2 adds it as it is")

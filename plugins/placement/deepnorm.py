@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import LayerSite, Placement, Refusal, Sublayer, TokenInfo
+from paddle_tfm.protocols import LayerSite, Placement, Sublayer, TokenInfo
 
 
 class DeepNorm(Placement):
@@ -36,9 +36,6 @@ class DeepNorm(Placement):
 
     def extra_repr(self) -> str:
         return f"alpha={self.alpha:.4g}, beta={self.branch_gain:.4g}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("multiplies the residual by a constant, and CTranslate2 adds it as it is")
 
 
 def _constants(site: LayerSite) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Dropout
-from paddle_tfm.protocols import LayerSite, Placement, Refusal, Sublayer, TokenInfo
+from paddle_tfm.protocols import LayerSite, Placement, Sublayer, TokenInfo
 
 
 class HybridNorm(Placement):
@@ -45,6 +45,3 @@ class HybridNorm(Placement):
         if i == len(self.drops) - 1:  # the feed-forward
             x = self.norms[0](x, info.valid, info.positions)
         return x + self.drops[i](sublayer(x))
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("normalizes the values of attention, and CTranslate2 does not")

@@ -11,7 +11,6 @@ from paddle_tfm.protocols import (
     LayerSite,
     NormFactory,
     Placement,
-    Refusal,
     Sublayer,
     TokenInfo,
     keep_initial,
@@ -108,9 +107,6 @@ class HyperConnections(Placement):
         by_token = by_token.reshape([batch, length, streams, -1])  # [B, T·n, 2 + n] -> [B, T, n, 2 + n]
         alpha = alpha + by_token[..., :-1] * self.alpha_scales[i]
         return alpha, beta + by_token[..., -1:] * self.beta_scales[i]
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("has several residual streams, and CTranslate2 has one")
 
 
 def _repeat(tokens: Tensor, times: int) -> Tensor:

@@ -42,9 +42,6 @@ class LayerScale(Pre):
         scale = ops.outer(ops.column_of_ones(rows), self.scales[i].unsqueeze(0))  # [B·T, C]
         return x + ops.restore(rows * scale, branch)
 
-    def to_ctranslate2(self) -> dict:
-        return {"before": list(self.norms), "branch_scales": [scale.numpy() for scale in self.scales]}
-
 
 def _by_depth(site: LayerSite) -> float:
     """The paper's, section 2: what it says of 24 layers holds from 19 on."""

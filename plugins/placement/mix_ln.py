@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import LayerSite, Placement, Refusal, Sublayer, TokenInfo
+from paddle_tfm.protocols import LayerSite, Placement, Sublayer, TokenInfo
 from paddle_tfm.validators import between
 
 
@@ -45,6 +45,3 @@ class MixLN(Placement):
 
     def extra_repr(self) -> str:
         return "post-norm" if self.post else "pre-norm"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("is post-norm in some layers and pre-norm in others, and CTranslate2 has one for all")

@@ -27,6 +27,3 @@ class Parallel(Placement):
         for sublayer in sublayers[1:]:
             branches = branches + sublayer(normed)
         return x + self.drops[0](branches)
-
-    def to_ctranslate2(self) -> dict:
-        return {"shared": self.norms[0]}

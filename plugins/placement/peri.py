@@ -33,6 +33,3 @@ class Peri(Sandwich):
         if self.embedding_norm is not None:
             x = self.embedding_norm(x, info.valid, info.positions)
         return super().forward(x, sublayers, info)
-
-    def to_ctranslate2(self) -> dict:
-        return {**super().to_ctranslate2(), "embedding": self.embedding_norm}

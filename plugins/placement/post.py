@@ -15,6 +15,3 @@ class Post(Placement):
 
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         return self.norms[i](x + self.drops[i](sublayer(x)), info.valid, info.positions)
-
-    def to_ctranslate2(self) -> dict:
-        return {"after_sum": list(self.norms)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import Placement, Refusal, Sublayer, TokenInfo
+from paddle_tfm.protocols import Placement, Sublayer, TokenInfo
 
 
 class Pre(Placement):
@@ -17,6 +17,3 @@ class Pre(Placement):
 
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         return x + self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        return {"before": list(self.norms)}

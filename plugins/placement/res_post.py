@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import Placement, Refusal, Sublayer, TokenInfo
+from paddle_tfm.protocols import Placement, Sublayer, TokenInfo
 
 
 class ResPost(Placement):
@@ -19,6 +19,3 @@ class ResPost(Placement):
 
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         return x + self.drops[i](self.norms[i](sublayer(x), info.valid, info.positions))
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("has a norm after the sublayer and none before it; CTranslate2 has both or the other alone")

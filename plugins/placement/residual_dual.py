@@ -8,7 +8,7 @@ from dataclasses import replace
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import LayerSite, NormFactory, Placement, Refusal, Sublayer, TokenInfo
+from paddle_tfm.protocols import LayerSite, NormFactory, Placement, Sublayer, TokenInfo
 
 
 class ResidualDual(Placement):
@@ -39,6 +39,3 @@ class ResidualDual(Placement):
     def leave(self, x: Tensor, info: TokenInfo) -> Tensor:
         post, dual = x.unbind(2)
         return post if self.dual_norm is None else post + self.dual_norm(dual, info.valid, info.positions)
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("has two residuals, and CTranslate2 has one")

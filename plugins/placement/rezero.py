@@ -8,7 +8,7 @@ from typing import ClassVar
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Dropout
-from paddle_tfm.protocols import LayerSite, Placement, Refusal, Sublayer, TokenInfo, keep_initial
+from paddle_tfm.protocols import LayerSite, Placement, Sublayer, TokenInfo, keep_initial
 
 
 class ReZero(Placement):
@@ -43,6 +43,3 @@ class ReZero(Placement):
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         gate = self.gates[0 if self.share_gate else i]
         return x + self.drops[i](sublayer(x)) * gate
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("has no norm, and CTranslate2 adds the residual only where there is one")

@@ -28,6 +28,3 @@ class Sandwich(Placement):
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         branch = sublayer(self.norms[i](x, info.valid, info.positions))
         return x + self.drops[i](self.branch_norms[i](branch, info.valid, info.positions))
-
-    def to_ctranslate2(self) -> dict:
-        return {"before": list(self.norms), "after": list(self.branch_norms)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from paddle_tfm.protocols import LayerSite, Refusal
+from paddle_tfm.protocols import LayerSite
 from paddle_tfm_plugins.placement.pre import Pre
 
 
@@ -33,9 +33,6 @@ class SubLN(Pre):
     @classmethod
     def asks(cls, norm: str, sublayer: str, in_cross: bool = False, **options: object) -> bool:
         return super().asks(norm, sublayer) and (sublayer != "cross" or in_cross)
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("has a norm before each output projection, where CTranslate2 has none")
 
 
 def _gain(site: LayerSite) -> float:

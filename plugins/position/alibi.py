@@ -48,8 +48,3 @@ class ALiBi(PositionalEncoding):
 
     def extra_repr(self) -> str:
         return f"{self.slopes.shape[0]} heads, {'causal' if self.causal else 'both ways'}"
-
-    def to_ctranslate2(self) -> dict:
-        heads = self.slopes.shape[0]
-        # For other numbers of heads CTranslate2 has the slopes of the authors' code.
-        return {"by_distance": self.bias, "alibi": self.causal and heads & (heads - 1) == 0}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import PositionalEncoding, Refusal
+from paddle_tfm.protocols import PositionalEncoding
 
 
 class Chain(PositionalEncoding):
@@ -37,53 +37,41 @@ class Chain(PositionalEncoding):
             else:
                 self.shared[i], self.parts[i] = below, PositionalEncoding()
 
-    def _all(self) -> Iterator[PositionalEncoding]:
+    def encodings(self) -> Iterator[PositionalEncoding]:
+        """Its parts, in order; of those that are not made for each layer, the lowest layer's."""
         return (self.shared.get(i, part) for i, part in enumerate(self.parts))
 
     def uses(self) -> frozenset[str]:
-        return frozenset().union(*(part.uses() for part in self._all()))
+        return frozenset().union(*(part.uses() for part in self.encodings()))
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        for part in self._all():
+        for part in self.encodings():
             x = part.embed(x, positions)
         return x
 
     def query(self, q: Tensor, positions: Tensor) -> Tensor:
-        for part in self._all():
+        for part in self.encodings():
             q = part.query(q, positions)
         return q
 
     def key(self, k: Tensor, positions: Tensor) -> Tensor:
-        for part in self._all():
+        for part in self.encodings():
             k = part.key(k, positions)
         return k
 
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
-        return _sum(part.bias(q_positions, k_positions) for part in self._all())
+        return _sum(part.bias(q_positions, k_positions) for part in self.encodings())
 
     def scores(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
-        return _sum(part.scores(q, k, q_positions, k_positions) for part in self._all())
+        return _sum(part.scores(q, k, q_positions, k_positions) for part in self.encodings())
 
     def values(self, weights: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
-        return _sum(part.values(weights, q_positions, k_positions) for part in self._all())
+        return _sum(part.values(weights, q_positions, k_positions) for part in self.encodings())
 
     def remap(self, positions: Tensor, draw: Callable[[], object] | None) -> Tensor:
-        for part in self._all():
+        for part in self.encodings():
             positions = part.remap(positions, draw)
         return positions
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        total: dict = {}
-        for part in self._all():
-            answer = part.export("ctranslate2")
-            if isinstance(answer, Refusal):
-                return Refusal(f"holds {type(part).__name__}, which {answer.reason}")
-            if answer.keys() & total.keys() - {"adds", "by_distance"}:
-                return Refusal("holds two encodings of one way, and CTranslate2 one")
-            total |= answer
-        total.pop("alibi", None)  # which would stand for the whole bias
-        ours = {"adds": self.embed, "by_distance": self.bias}
-        return {key: ours.get(key, value) for key, value in total.items()}
 
 
 def _sum(terms) -> Tensor | None:

@@ -6,7 +6,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.protocols import LayerSite, PositionalEncoding, Refusal, keep_initial, maps_as
+from paddle_tfm.protocols import LayerSite, PositionalEncoding, keep_initial, maps_as
 from paddle_tfm.validators import between
 
 
@@ -60,6 +60,3 @@ class CoPE(PositionalEncoding):
 
     def extra_repr(self) -> str:
         return f"{self.table.shape[1]}, positions={self.table.shape[0]}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("counts words by gates that depend on their content, which CTranslate2 does not")

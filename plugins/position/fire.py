@@ -10,7 +10,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm import memory, place
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import PositionalEncoding, Refusal, maps_as
+from paddle_tfm.protocols import PositionalEncoding, maps_as
 from paddle_tfm.validators import matrix_side, positive
 
 EPS = 1e-6  # added to the divisor
@@ -73,6 +73,3 @@ class FIRE(PositionalEncoding):
 
     def extra_repr(self) -> str:
         return f"threshold={self.threshold:g}, {'one for each layer' if self.per_layer else 'one for the stack'}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("gives a bias that depends on the query's position, and CTranslate2's on the distance alone")

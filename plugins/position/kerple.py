@@ -66,6 +66,3 @@ class Kerple(PositionalEncoding):
 
     def extra_repr(self) -> str:
         return f"{self.raw1.shape[0]} heads, kernel={self.kernel}"
-
-    def to_ctranslate2(self) -> dict:
-        return {"by_distance": self.bias}

@@ -41,6 +41,3 @@ class Learned(PositionalEncoding):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]} x {self.weight.shape[1]}"
-
-    def to_ctranslate2(self) -> dict:
-        return {"adds": self.embed}

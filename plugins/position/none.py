@@ -21,6 +21,3 @@ class NoPosition(PositionalEncoding):
 
     def __init__(self):
         super().__init__()
-
-    def to_ctranslate2(self) -> dict:
-        return {}

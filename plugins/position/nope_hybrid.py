@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import LayerSite, PositionalEncoding, Refusal
+from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.position.rotary import Rotary
 
@@ -66,11 +66,3 @@ class NoPEHybrid(PositionalEncoding):
 
     def extra_repr(self) -> str:
         return f"every={self.every}"
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        answer = self.encoding.export("ctranslate2")
-        if isinstance(answer, Refusal):
-            return Refusal(f"holds {type(self.encoding).__name__}, which {answer.reason}")
-        if "by_distance" in answer:
-            return Refusal("has no bias in some layers, and CTranslate2 one for all")
-        return answer

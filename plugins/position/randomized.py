@@ -10,7 +10,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm import randomness
-from paddle_tfm.protocols import LayerSite, PositionalEncoding, Refusal
+from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.validators import at_least, one_of
 
 
@@ -143,14 +143,6 @@ class Randomized(PositionalEncoding):
 
     def extra_repr(self) -> str:
         return f"longest={self.longest}, stride={self.stride}, drawn={self.drawn}"
-
-    def to_ctranslate2(self) -> dict | Refusal:
-        answer = self.encoding.export("ctranslate2")
-        if isinstance(answer, Refusal) or self.drawn == "positions" or self.stride == 1:
-            return answer  # positions that stand apart are the exporter's to see: it asks `remap`
-        if "by_distance" in answer:
-            return {"by_distance": self.bias}
-        return Refusal(f"makes distances {self.stride} times as long, which CTranslate2 does not for this encoding")
 
 
 def _as_batch(x: Tensor) -> Tensor:

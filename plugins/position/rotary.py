@@ -63,6 +63,3 @@ class Rotary(PositionalEncoding):
 
     def extra_repr(self) -> str:
         return f"{self.width}, base={self.base:g}"
-
-    def to_ctranslate2(self) -> dict:
-        return {"rotary_base": self.base, "rotary_dim": self.width}

@@ -35,6 +35,3 @@ class ScaledSinusoidal(PositionalEncoding):
         waves = self.sinusoid(positions).astype(self.alpha.dtype).expand(x.shape)
         scaled = ops.outer(waves.reshape([-1, 1]), self.alpha.reshape([1, 1]))
         return x + scaled.reshape(x.shape).astype(x.dtype)
-
-    def to_ctranslate2(self) -> dict:
-        return {"adds": self.embed}

@@ -55,10 +55,6 @@ class Shaw(PositionalEncoding):
     def extra_repr(self) -> str:
         return f"{self.key_table.shape[1]}, clip={self.clip}, with_values={self.value_table is not None}"
 
-    def to_ctranslate2(self) -> dict:
-        values = None if self.value_table is None else self.value_table.numpy()
-        return {"keys": self.key_table.numpy(), "values": values}
-
 
 def _for_each_query(x: Tensor, vectors: Tensor, transpose: bool) -> Tensor:
     """x [B, H, Tq, I] times the matrix of its query: vectors [B|1, Tq, I, O] ([B|1, Tq, O, I] with `transpose`) →

@@ -28,6 +28,3 @@ class Sinusoidal(PositionalEncoding):
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         return x + self.sinusoid.waves(positions, x)
-
-    def to_ctranslate2(self) -> dict:
-        return {"adds": self.embed}

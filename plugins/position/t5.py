@@ -76,6 +76,3 @@ class T5(PositionalEncoding):
         buckets, heads = self.table.shape
         direction = "causal" if self.causal else "bidirectional"
         return f"{heads} heads, buckets={buckets}, max_distance={self.max_distance}, {direction}"
-
-    def to_ctranslate2(self) -> dict:
-        return {"by_distance": self.bias}

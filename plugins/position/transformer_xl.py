@@ -7,7 +7,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import PositionalEncoding, Refusal, no_decay
+from paddle_tfm.protocols import PositionalEncoding, no_decay
 from paddle_tfm_plugins.position._sinusoid import Sinusoid
 
 
@@ -53,9 +53,6 @@ class TransformerXL(PositionalEncoding):
         batch, heads, _, width = k.shape
         u = paddle.matmul(paddle.ones([batch, 1], k.dtype), self.u.reshape([1, -1]))  # [B, H·D]
         return paddle.matmul(u.reshape([batch, heads, 1, width]), k, transpose_y=True)  # [B, H, 1, Tk]
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("compares queries with sinusoids of the distance, which CTranslate2 does not")
 
 
 def _distances(q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import LayerSite, PositionalEncoding, Refusal
+from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.validators import positive
 from paddle_tfm_plugins.position._rotation import frequencies, rotate
 
@@ -70,6 +70,3 @@ class XPos(PositionalEncoding):
         return (
             f"{2 * self.frequency.shape[0]}, base={self.base:g}, scale_base={self.scale_base:g}, gamma={self.gamma:g}"
         )
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("makes rotated keys grow with their position, which CTranslate2's rotation does not")

@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import PositionalEncoding, Refusal
+from paddle_tfm.protocols import PositionalEncoding
 from paddle_tfm.validators import at_least, positive
 from paddle_tfm_plugins.position._rotation import frequencies, rotate
 
@@ -93,6 +93,3 @@ class YaRN(PositionalEncoding):
 
     def extra_repr(self) -> str:
         return f"{2 * self.frequency.shape[0]}, factor={self.factor:g}, trained_length={self.length:g}"
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("slows each pair down by a factor of its own, which CTranslate2 does by other formulas only")

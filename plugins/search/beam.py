@@ -107,6 +107,3 @@ class Beam(Bounded):
             return False
         worst = sorted((score for score, _ in finished), reverse=True)[wanted - 1]
         return max(score for _, score in beams) / self.penalty(max_length + 1) <= worst
-
-    def to_ctranslate2(self) -> dict:
-        return {"beam_size": self.size, "penalty": self.penalty}

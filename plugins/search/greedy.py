@@ -23,6 +23,3 @@ class Greedy(OneByOne):
 
     def choose(self, log_probs: Tensor, outputs: Sequence[Output]) -> np.ndarray:
         return ops.argmax(log_probs)
-
-    def to_ctranslate2(self) -> dict:
-        return {"beam_size": 1}

@@ -10,7 +10,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm import randomness
-from paddle_tfm.protocols import MASKED_SCORE, Refusal
+from paddle_tfm.protocols import MASKED_SCORE
 from paddle_tfm.validators import at_least, between
 from paddle_tfm_plugins.search._one_by_one import OneByOne, Output
 
@@ -85,9 +85,6 @@ class Sampling(OneByOne):
         weights = paddle.where(before < required, weights, paddle.zeros_like(weights))
         order = tokens.argsort(-1)
         return weights.take_along_axis(order, 1), tokens.take_along_axis(order, 1)
-
-    def to_ctranslate2(self) -> Refusal:
-        return Refusal("draws its tokens at random, and CTranslate2 draws others")
 
 
 def _largest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -50,7 +50,7 @@ def _here(run, monkeypatch):
 
 
 def continued(run, *arguments, **options):
-    done = call("translate", run, *arguments, **options)
+    done = call("translate", run, "--engine", "paddle", *arguments, **options)
     assert (done.status, done.err) == (0, "")
     return done.out
 
@@ -101,17 +101,15 @@ def test_the_engine_continues_the_same(run):
     pytest.importorskip("ctranslate2", reason="the extra [ctranslate2]")
     command = ("translate", run, "--search", "{name: greedy, min_length: 1000}", "the cat", "--length", 60)
     ours, first, again = (
-        call(*command, *options) for options in ((), ("--engine", "ctranslate2"), ("--engine", "auto", "the cat"))
+        call(*command, *options) for options in (("--engine", "paddle"), ("--engine", "ctranslate2"), ("the cat",))
     )
     assert ours.status == first.status == again.status == 0, first.err + again.err
     assert first.out == ours.out and again.out == f"{ours.out}\n{ours.out}"
-    assert first.err.startswith("exported to ") and again.err == "engine: ctranslate2\n"
+    assert "exported to " in first.err and again.err == "engine: ctranslate2\n"
     draw = ("translate", run, "a", "--length", 20)
-    assert "search 'sampling' draws its tokens at random" in refusal(*draw, "--engine", "ctranslate2")
-    own = call(*draw, "--engine", "auto")
-    assert (
-        own.err == "engine: paddle_tfm, as search 'sampling' draws its tokens at random, and CTranslate2 draws others\n"
-    )
+    assert "search 'sampling' has no export rule" in refusal(*draw, "--engine", "ctranslate2")
+    own = call(*draw)
+    assert own.err.startswith("engine: paddle, as search 'sampling' has no export rule; ") and own.err.count("\n") == 1
     assert own.out == continued(run, "a", "--length", 20)
 
 

@@ -156,7 +156,6 @@ def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp
             ["--test", "{batch: 1}", "--hypotheses", "six.txt"],
             "--test {batch: 1} is of our own engine's batches; leave --hypotheses out",
         ),
-        (["--test", "{padding: 1}", "--engine", "auto"], "leave --engine auto out"),
     ],
 )
 def test_what_evaluate_refuses(flags, sentence, run, tmp_path):

@@ -27,7 +27,8 @@ from paddle_tfm.cli.translate import lines as cli_lines
 from paddle_tfm.data import pairs
 from paddle_tfm.inference.translate import Translation
 
-COMMAND = [sys.executable, "-m", "paddle_tfm", "translate"]
+PADDLE = ("--engine", "paddle")  # tests/export has the other
+COMMAND = [sys.executable, "-m", "paddle_tfm", "translate", *PADDLE]
 LINES = ["1 2 3", "", "10", "5 6 7 8", "   ", "2 2 2", "nothing known", "3", "", "4 9 1"]
 BEAM = ("--search", "{name: beam, size: 3, max_extra: 5, min_length: 1}")
 # What 20 steps of training leave: outputs without an end, words that no training example has.
@@ -57,7 +58,7 @@ def input_file(tmp_path):
 
 
 def translate(run, *arguments, **options):
-    done = call("translate", run, *arguments, **options)
+    done = call("translate", run, *PADDLE, *arguments, **options)
     others = [line for line in done.err.splitlines() if not re.search(REMARKS, line)]
     assert (done.status, others) == (0, [])
     return done.out
@@ -306,7 +307,7 @@ def test_any_bytes_give_a_line_for_each_line(run, input_file, tmp_path, monkeypa
         b"\xf5" * 3000,
     ]
     (tmp_path / "bad.txt").write_bytes(input_file.read_bytes() + b"\n".join(hostile) + b"\n1 2\n")
-    done = call("translate", run, "--input", "bad.txt", "--output", "out.txt")
+    done = call("translate", run, *PADDLE, "--input", "bad.txt", "--output", "out.txt")
     outputs = (tmp_path / "out.txt").read_bytes().split(b"\n")
     assert (done.status, len(outputs)) == (0, len(LINES) + len(hostile) + 2)
     assert b"\n".join(outputs[: len(LINES)]).decode() + "\n" == whole
@@ -318,7 +319,7 @@ def test_what_was_translated_before_a_broken_end_stays(run, input_file, tmp_path
     whole = translate(run, "--input", input_file)
     monkeypatch.setattr(cli_lines, "CHUNK_LINES", 2)
     (tmp_path / "bad.gz").write_bytes(gzip.compress(input_file.read_bytes())[:-4])
-    done = call("translate", run, "--input", "bad.gz", "--output", "out.txt")
+    done = call("translate", run, *PADDLE, "--input", "bad.gz", "--output", "out.txt")
     assert (done.status, "bad.gz after line 10: not a whole gzip file" in done.err) == (2, True)
     assert (tmp_path / "out.txt").read_text() == whole
 
@@ -338,7 +339,7 @@ def test_an_interrupt_leaves_whole_lines(run, input_file, tmp_path, monkeypatch)
         real(job, lines, before, write, progress)
 
     monkeypatch.setattr(jobs.Translating, "__call__", pressed)
-    done = call("translate", run, "--input", "in.txt", "--output", "out.txt")
+    done = call("translate", run, *PADDLE, "--input", "in.txt", "--output", "out.txt")
     assert done.status == 130, done.err
     assert (tmp_path / "out.txt").read_text() == "".join(whole.splitlines(True)[:4])
     assert "Stopped after 4 lines, which are written.\n" in done.err and "Traceback" not in done.err

@@ -12,10 +12,12 @@ pytest.importorskip("ctranslate2", reason="the extra [ctranslate2]")
 import paddle
 
 from paddle_tfm import build_model, create_registry
+from paddle_tfm.cli import main
 from paddle_tfm.data.codec import Codec, Encoded
 from paddle_tfm.data.vocabulary import EOS, Vocabulary
-from paddle_tfm.export.spec import save
-from paddle_tfm.export.variables import variables
+from paddle_tfm.export.ctranslate2.rules import Rules
+from paddle_tfm.export.ctranslate2.spec import save
+from paddle_tfm.export.ctranslate2.variables import variables
 from paddle_tfm.protocols import Example
 
 SIZE = 40
@@ -30,6 +32,12 @@ VOCABULARY = Vocabulary([f"w{i}" for i in range(SIZE - 4)])
 def components():
     """All that is registered."""
     return create_registry()
+
+
+@pytest.fixture(scope="session")
+def rules(components):
+    """How CTranslate2 holds them."""
+    return Rules(components)
 
 
 @pytest.fixture(scope="session")
@@ -66,14 +74,27 @@ def make_random():
 
 
 @pytest.fixture
-def write(tmp_path):
+def write(tmp_path, rules):
     """Write a model for CTranslate2; returns its variables and the folder."""
 
-    def to(model, quantization="float32") -> tuple:
-        held, folder = variables(model, quantization=quantization), Path(tmp_path / quantization)
+    def to(model, quantization="float32", rules=rules) -> tuple:
+        held, folder = variables(model, rules, quantization), Path(tmp_path / quantization)
         folder.mkdir(exist_ok=True)
         pieces = [VOCABULARY.pieces] * (1 if model.encoder is None else 2)
         save(held, pieces, quantization, folder)
         return held, folder
+
+    return to
+
+
+@pytest.fixture
+def call(capsys):
+    """A command line → status, output, errors."""
+
+    def to(*arguments):
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        out = capsys.readouterr()
+        return end.value.code, out.out, out.err
 
     return to

@@ -12,7 +12,6 @@ from test_refusals import ENTRIES, HELD, HELD_IN_PART
 
 import paddle_tfm
 from paddle_tfm.export.folder import export, export_folder
-from paddle_tfm.export.proof import prove
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = "export.md"
@@ -48,10 +47,10 @@ def pieces_run(tmp_path_factory):
     return paddle_tfm.load_run(path)
 
 
-def test_the_program_needs_no_paddle_tfm(pieces_run, tmp_path):
+def test_the_program_needs_no_paddle_tfm(pieces_run, rules, tmp_path):
     folder = export_folder(pieces_run)
     if not folder.exists():
-        export(pieces_run, folder)
+        export(pieces_run, rules, folder)
     program = tmp_path / "use_export.py"
     program.write_text(
         code(PAGE, "# use_export.py") + "\nassert not {'paddle', 'paddle_tfm'} & sys.modules.keys()\n", "utf-8"
@@ -81,10 +80,28 @@ def test_the_table_names_every_component():
             assert f"`{entry.name}`" in refused, entry.name
 
 
-def test_the_pages_component_is_exported(make_random, write, codec, sentences):
-    space: dict = {}
-    exec(compile(code(PAGE, "PlusOne"), "page", "exec"), space)
-    model = make_random("model.norm=rms")
-    model.decoder.final_norm.__class__ = space["PlusOne"]
-    held, folder = write(model)
-    assert prove(model, codec, folder, held, sentences).same == len(sentences)
+def test_the_pages_component_is_trained_and_exported_with_its_rule(tmp_path, call):
+    """A user's file, as the commands take it."""
+    file = tmp_path / "plus_one.py"
+    file.write_text(code(PAGE, "PlusOne"), "utf-8")
+    overrides = [
+        "task={name: reverse, symbols: 6, min_length: 1, max_length: 6, train: 200, valid: 10, test: 10}",
+        "model.d_model=16", "model.num_heads=2", "model.d_ff=16", "model.encoder_layers=1", "model.decoder_layers=1",
+        "model.max_length=32", "model.norm=plus_one", "train.max_tokens=256", "train.steps=20", "evaluate.every=20",
+        "train.schedule={name: constant, learning_rate: 0.03}",
+    ]  # fmt: skip
+    status, out, err = call("run", "base", *overrides, "--out", tmp_path / "out", "--plugin", file)
+    assert status == 0, err
+    run = tmp_path / "out/default/seed-1"
+    status, out, err = call("export", run, "--to", "ctranslate2", "--plugin", file)
+    assert status == 0 and "10 of 10 greedy outputs the same" in out, out + err
+    gamma = paddle_tfm.load_run(run, plugins=[file]).model.encoder.final_norm.weight
+    assert np.abs(gamma.numpy()).max() > 0.01  # the rule adds 1 to what was learned
+
+    text = file.read_text("utf-8")
+    file.write_text(text.replace("norm.weight.numpy() + 1.0", "norm.wait.numpy() + 1.0"), "utf-8")
+    status, out, err = call("export", run, "--to", "ctranslate2", "--plugin", file)
+    assert status == 2 and "norm 'plus_one' has a rule that fails" in err and "plus_one.py line" in err
+    file.write_text(text.replace("@hookimpl\ndef register_ctranslate2_rules", "def unused"), "utf-8")
+    status, out, err = call("export", run, "--to", "ctranslate2", "--plugin", file)
+    assert status == 2 and "norm 'plus_one' has no export rule" in err

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import sys
+import types
 
 import numpy as np
 import pytest
 
-from paddle_tfm.cli import main
+from paddle_tfm import create_registry, hookimpl
 from paddle_tfm.data.vocabulary import SPECIAL
 from paddle_tfm.errors import UserError
 from paddle_tfm.export import folder as folders
-from paddle_tfm.export.engine import exported, open_engine
+from paddle_tfm.export.ctranslate2.rules import ExportRefused, Rules
+from paddle_tfm.export.ctranslate2.spec import load_ctranslate2, tokens
 from paddle_tfm.export.folder import export, export_folder, is_current, source_of
-from paddle_tfm.export.spec import load_ctranslate2, tokens
-from paddle_tfm.files import sha256
+from paddle_tfm_plugins.placement.pre import Pre
 
 LINES = ["1 2 3", "", "4", "0 5 1 2", "what is this", "3 3"]
 
@@ -32,23 +32,12 @@ def run(trained_run, tmp_path):
     return paddle_tfm.load_run(tmp_path / "run")
 
 
-@pytest.fixture
-def call(capsys):
-    def to(*arguments):
-        with pytest.raises(SystemExit) as end:
-            main([str(argument) for argument in arguments])
-        out = capsys.readouterr()
-        return end.value.code, out.out, out.err
-
-    return to
-
-
 # ----------------------------------------------------------------------------------------------------------- the folder
 
 
-def test_it_holds_all_that_another_program_needs(run):
+def test_it_holds_all_that_another_program_needs(run, rules):
     folder = export_folder(run)
-    proof = export(run, folder)
+    proof = export(run, rules, folder)
     assert (proof.sentences, proof.same) == (10, 10)
     config = json.loads((folder / "config.json").read_text())
     assert config["decoder_start_token"] == "<bos>" and config["add_source_eos"] is True
@@ -72,70 +61,51 @@ def search_of(run, spec):
     return paddle_tfm.create_registry().build("search", spec, "")
 
 
-def test_a_failure_leaves_what_was_there(run):
+class Backwards(Pre):
+    """It computes something else than its rule says."""
+
+    def wrap(self, i, x, sublayer, info):
+        return super().wrap(i, -x, sublayer, info)
+
+
+def test_a_failure_leaves_what_was_there(run, rules):
     folder = export_folder(run)
-    export(run, folder)
+    export(run, rules, folder)
     before = sorted((file.name, file.stat().st_mtime_ns) for file in folder.iterdir())
-    placement = run.model.decoder.layers[0].placement
-    held = placement.to_ctranslate2()
-
-    class Backwards(type(placement)):
-        """It computes something else than it says."""
-
-        def wrap(self, i, x, sublayer, info):
-            return super().wrap(i, -x, sublayer, info)
-
-        def to_ctranslate2(self):
-            return held
-
-    placement.__class__ = Backwards
-    with pytest.raises(UserError, match="computes something else"):
-        export(run, folder)
+    plugin, registry = types.ModuleType("mine"), create_registry()
+    plugin.register_ctranslate2_rules = hookimpl(lambda: {Backwards: "paddle_tfm_plugins.ctranslate2.placement:pre"})
+    registry.plugins.manager.register(plugin, name="mine")
+    run.model.decoder.layers[0].placement.__class__ = Backwards
+    with pytest.raises(ExportRefused, match="computes something else"):
+        export(run, Rules(registry), folder)
     assert sorted((file.name, file.stat().st_mtime_ns) for file in folder.iterdir()) == before
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
-def test_somebody_elses_folder_is_not_replaced(run, tmp_path):
+def test_somebody_elses_folder_is_not_replaced(run, rules, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match="there are other files in it"):
-        export(run, tmp_path / "mine")
+        export(run, rules, tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
 
 
-def test_a_file_that_somebody_put_into_an_export_is_not_removed(run, tmp_path):
+def test_a_file_that_somebody_put_into_an_export_is_not_removed(run, rules, tmp_path):
     for _ in range(2):
-        export(run, tmp_path / "model")
+        export(run, rules, tmp_path / "model")
     (tmp_path / "model/source/notes.txt").write_text("mine")
     with pytest.raises(UserError, match=r"source/notes\.txt is no file of the export there"):
-        export(run, tmp_path / "model")
+        export(run, rules, tmp_path / "model")
     assert (tmp_path / "model/source/notes.txt").read_text() == "mine"
 
 
-def test_an_export_of_other_weights_is_not_current(run):
+def test_an_export_of_other_weights_is_not_current(run, rules):
     folder = export_folder(run)
-    export(run, folder)
+    export(run, rules, folder)
     source = source_of(run, "best", "float32")
     assert is_current(folder, source)
     assert not is_current(folder, source | {"weights": "0"}) and not is_current(folder.parent / "none", source)
     assert export_folder(run, "int8", "last").name == "ctranslate2-int8-last"
-
-
-DAMAGES = {
-    "a bit": lambda folder: (folder / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:-1] + b"\x7f"),
-    "a file": lambda folder: (folder / "config.json").unlink(),
-    "the page": lambda folder: (folder / "paddle_tfm.json").write_text("{"),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_an_export_that_is_not_as_it_was_written_is_made_again(run, damage):
-    folder, said = exported(run), []
-    before = (folder / "model.bin").read_bytes()
-    DAMAGES[damage](folder)
-    assert exported(run, report=said.append) == folder and len(said) == 1 and "exported to" in said[0]
-    assert (folder / "model.bin").read_bytes() == before
-    assert exported(run, report=said.append) == folder and len(said) == 1
 
 
 def test_pieces_stay_different():
@@ -162,7 +132,7 @@ def test_bfloat16_is_rounded_to_the_nearest(make_random, write):
 
 def test_export_and_quantize(run, call):
     status, out, err = call("export", run.folder, "--to", "ctranslate2")
-    assert status == 0 and "10 of 10 greedy outputs the same" in out and err == "comparing 10 outputs\n"
+    assert status == 0 and "10 of 10 greedy outputs the same" in out and err == "comparing 10 outputs with Paddle's\n"
     folder = run.folder / "export" / "ctranslate2"
     assert str(folder) in out and (folder / "model.bin").is_file()
     status, out, _ = call("export", run.folder, "--to", "ctranslate2", "--quantize", "int8", "--out", run.folder / "q")
@@ -175,83 +145,8 @@ def test_export_and_quantize(run, call):
     assert exact == tuple(f"{100 * scores[kind]['exact_match']:.1f}%" for kind in ("float32", "int8"))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--search", "greedy"),
-        ("--search", "{name: greedy, min_length: 5, max_length: 6, no_repeat_ngram: 2}", "--scores"),
-        ("--search", "greedy", "--prefix", "1 1", "--nbest", "1"),
-    ],
-)
-def test_the_engine_translates_the_same(run, call, options):
-    ours = call("translate", run.folder, *options, *LINES)
-    first = call("translate", run.folder, *options, "--engine", "ctranslate2", *LINES)
-    assert ours[0] == first[0] == 0, first
-    assert first[2].startswith("exported to ") and first[2].count("exported") == 1
-    remarks = ours[2]  # about the texts and the outputs: the same whoever decodes
-    assert first[2].endswith(remarks) and first[2].removesuffix(remarks).count("\n") == 1
-    again = call("translate", run.folder, *options, "--engine", "auto", *LINES)
-    assert again[2] == "engine: ctranslate2\n" + remarks and again[1] == first[1]
-    for a, b in zip(ours[1].split("\n"), first[1].split("\n")):
-        (text, *scores), (other, *others) = a.split("\t"), b.split("\t")
-        if "--nbest" in options:
-            assert a == b
-            continue
-        assert text == other
-        np.testing.assert_allclose([float(x) for x in others], [float(x) for x in scores], atol=2e-4)
-
-
-def test_a_beam_of_the_engine(run, call):
-    arguments = ("translate", run.folder, "--search", "{name: beam, size: 3}", "--nbest", "3", "--scores", *LINES)
-    status, out, err = call(*arguments, "--engine", "ctranslate2")
-    assert status == 0
-    numbers = [line.split("\t")[0] for line in out.splitlines()]
-    assert sorted(set(numbers)) == ["1", "2", "3", "4", "5", "6"] and max(map(numbers.count, numbers)) <= 3
-    status, own, err = call(*arguments, "--engine", "auto")
-    sentence = (
-        "engine: paddle_tfm, as search 'beam' may give other outputs with ctranslate2 (--engine ctranslate2 takes it)"
-    )
-    plain = call(*arguments)
-    assert (own, err) == (plain[1], f"{sentence}\n{plain[2]}")
-
-
-def test_what_the_engine_cannot_do_is_said(run, call, monkeypatch):
-    draw = ("translate", run.folder, "--search", "sampling", "1")
-    status, out, err = call(*draw, "--engine", "ctranslate2")
-    assert (status, out) == (2, "") and "draws its tokens at random" in err and "--engine paddle_tfm" in err
-    assert "engine: paddle_tfm" in call(*draw, "--engine", "auto")[2]
-    monkeypatch.setitem(sys.modules, "ctranslate2", None)  # as if it were not installed
-    for command in (
-        ("export", run.folder, "--to", "ctranslate2"),
-        ("translate", run.folder, "--engine", "ctranslate2", "1"),
-    ):
-        status, out, err = call(*command)
-        assert status == 2 and 'pip install "ctranslate2>=4.8.1"' in err and "Traceback" not in err
-    status, out, err = call("translate", run.folder, "--search", "greedy", "--engine", "auto", "1")
-    assert status == 0 and err.startswith("engine: paddle_tfm: CTranslate2 is not installed")
-
-
-def test_evaluate_scores_its_outputs(run, call):
-    ours = call("evaluate", run.folder, "--split", "valid", "--search", "greedy", "--json")
-    theirs = call("evaluate", run.folder, "--split", "valid", "--search", "greedy", "--json", "--engine", "ctranslate2")
-    assert ours[0] == theirs[0] == 0, theirs
-    assert json.loads(ours[1])["metrics"] == json.loads(theirs[1])["metrics"]
-
-
 def test_an_old_version_is_refused(monkeypatch):
     module = load_ctranslate2()
     monkeypatch.setattr(module, "__version__", "4.7.2")
     with pytest.raises(UserError, match=r"must be of version 4\.8\.1 or later, but is 4\.7\.2"):
         load_ctranslate2()
-
-
-def test_a_model_that_cannot_be_loaded_is_a_sentence(run):
-    """Though its page lists it: another version of CTranslate2 wrote it, say."""
-    folder = export_folder(run)
-    export(run, folder)
-    (folder / "model.bin").write_bytes(b"no model")
-    page = json.loads((folder / "paddle_tfm.json").read_text())
-    page["files"]["model.bin"] = sha256(folder / "model.bin")
-    (folder / "paddle_tfm.json").write_text(json.dumps(page))
-    with pytest.raises(UserError, match=r"CTranslate2 cannot load it: .*remove it to export again"):
-        open_engine(run, "ctranslate2", search_of(run, "greedy"))

@@ -9,7 +9,7 @@ import paddle
 import pytest
 
 from paddle_tfm.data.vocabulary import BOS, EOS, UNKNOWN
-from paddle_tfm.export.generator import ExportedGenerator
+from paddle_tfm.export.ctranslate2.generator import ExportedGenerator
 from paddle_tfm.inference import generate as own
 from paddle_tfm.inference.generate import continue_ids
 
@@ -18,7 +18,7 @@ PROMPTS = [[], [9, 8, 7, 6, 5] * 4, [5, 6] * 31, [5, 6] * 31 + [7], [4, 9, 30] *
 
 
 @pytest.fixture(params=["sinusoidal", "rotary", "t5"])
-def both(request, make_random, write, codec):
+def both(request, make_random, write, codec, rules):
     """A model, and its export as a generator; with T5's bias a prompt must be fed token by token. The end and unknown,
     which is impossible, are among the most probable tokens."""
     text = ("evaluate.metrics=[perplexity]", "evaluate.best=perplexity")
@@ -26,7 +26,7 @@ def both(request, make_random, write, codec):
     np.from_dlpack(model.head.output.bias.detach())[[EOS, UNKNOWN]] += 4.0
     held, folder = write(model)
     assert held.prompt_at_once == (request.param != "t5") and model.max_length == WINDOW
-    return model, ExportedGenerator(model, folder, codec.target_vocabulary, held.prompt_at_once)
+    return model, ExportedGenerator(model, folder, rules.held, codec.target_vocabulary, held.prompt_at_once)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def only_theirs(monkeypatch):
     def refuse(*arguments):
         pytest.fail("our own search was asked")
 
-    monkeypatch.setattr("paddle_tfm.export.generator.continue_ids", refuse)
+    monkeypatch.setattr("paddle_tfm.export.ctranslate2.generator.continue_ids", refuse)
 
 
 @pytest.mark.parametrize(("length", "least"), [(5, 0), (110, 0), (110, 80)])

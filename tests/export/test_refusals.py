@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 import pytest
 
-from paddle_tfm import create_registry
+from paddle_tfm import create_registry, hookimpl
 from paddle_tfm.errors import UserError
+from paddle_tfm.export.ctranslate2.rules import ExportRefused, Rules
+from paddle_tfm.export.ctranslate2.variables import variables
 from paddle_tfm.export.proof import prove
-from paddle_tfm.export.variables import ExportRefused, variables
+from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import KeyValue, Norm, Placement
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -61,24 +65,20 @@ def test_the_catalogue_is_whole():
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.kind}-{entry.name}")
-def test_each_component_is_held_or_refuses_by_name(make_random, entry):
+def test_each_component_is_held_or_refused_by_name(make_random, rules, entry):
     tied = ["model.share_embeddings=true", "vocabulary.shared=true"] if entry.name == "tied" else []
     spec = OPTIONS.get(entry.name, entry.name)
     if entry.kind == "position" and entry.name in ("xpos", "cope"):
         spec = f"{{encoder: sinusoidal, decoder: {entry.name}}}"
     model = make_random(f"model.{entry.kind}={spec}", *tied)
-    names = {entry.load(): entry.name for entry in ENTRIES}
     if entry.name in HELD[entry.kind]:
-        assert variables(model, names).arrays
+        assert variables(model, rules).arrays
         return
     with pytest.raises(ExportRefused) as refused:
-        variables(model, names)
+        variables(model, rules)
     kind, message = entry.kind.replace("_", "-"), str(refused.value)
-    if entry.name == "sub_ln":  # the sublayers may be asked first
-        assert "norm before" in message
-        return
-    assert message.startswith(f"{kind} '{entry.name}' ") and "CTranslate2" in message and len(message) < 160
-    assert HELD_IN_PART.get((entry.kind, entry.name), "") in message
+    reason = HELD_IN_PART.get((entry.kind, entry.name), "has no export rule; if CTranslate2 can hold it, write one")
+    assert message.startswith(f"{kind} '{entry.name}' {reason}") and len(message) < 160
 
 
 @pytest.mark.parametrize(
@@ -110,87 +110,127 @@ def test_each_component_is_held_or_refuses_by_name(make_random, entry):
             "4 times as long",
         ),
         (["model.position={name: nope_hybrid, encoding: alibi}"], "has no bias in some layers"),
+        (["model.position={name: chain, parts: [t5, fire]}"], "position 'fire' has no export rule"),
+        (["model.head={name: linear, cap: 30.0}"], "head 'linear' caps its logits"),
         (["model.decoder_layers=0", "model.head=linear"], "an encoder-only model writes no text"),
     ],
 )
-def test_a_combination_is_refused_in_a_sentence(make_random, components, overrides, sentence):
+def test_a_combination_is_refused_in_a_sentence(make_random, rules, overrides, sentence):
     with pytest.raises(ExportRefused) as refused:
-        variables(make_random(*overrides), {entry.load(): entry.name for entry in ENTRIES})
+        variables(make_random(*overrides), rules)
     assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("sublayer", ["self_attention", "feed_forward"])
+def test_a_norm_before_an_output_projection_is_refused(make_random, rules, sublayer):
+    """A placement of somebody's, with a rule of its own, may give one."""
+    model = make_random()
+    setattr(
+        model.decoder.layers[1], sublayer, getattr(make_random("model.placement=sub_ln").decoder.layers[1], sublayer)
+    )
+    with pytest.raises(ExportRefused, match="has a norm before its output projection, where CTranslate2 has none"):
+        variables(model, rules)
 
 
 # ------------------------------------------------------------------------------------------------------------ strangers
 
 
 class Strange(Norm):
-    """Somebody's norm, which says nothing of exports."""
+    """Somebody's norm, of which no plugin says anything."""
 
     def forward(self, x, valid=None, positions=None):
         return x
 
 
 class Louder(MultiHead):
-    """Somebody's attention on top of ours, which inherits its export and computes something else."""
+    """Somebody's attention on top of ours, which computes something else."""
 
     def project(self, source, info):
         kv = super().project(source, info)
         return KeyValue(kv.key, kv.value * 2.0)
 
 
-class Wider(MultiHead):
-    """A variant that only chooses an option: its superclass' export is right for it."""
-
-    fixed_options = frozenset({"head_dim"})
-
-    def __init__(self, *, d_model, **parent):
-        super().__init__(d_model=d_model, head_dim=d_model // 2, **parent)
-
-
 class Lying(Placement):
-    """It says that it is pre-norm."""
+    """Its rule says that it is pre-norm."""
 
     final_norm = True
 
     def wrap(self, i, x, sublayer, info):
         return self.norms[i](x + self.drops[i](sublayer(x)))
 
-    def to_ctranslate2(self):
-        return {"before": list(self.norms)}
+
+@pytest.fixture
+def rules_with():
+    """Those of ours and those of plugins of one rule each, `Class=function` or where they are."""
+
+    def make(*plugins):
+        registry = create_registry()
+        for number, table in enumerate(plugins):
+            plugin = types.ModuleType(f"mine{number}")
+            plugin.register_ctranslate2_rules = hookimpl(lambda table=table: table)
+            registry.plugins.manager.register(plugin, name=f"mine{number}")
+        return Rules(registry)
+
+    return make
 
 
-def test_a_stranger_is_asked_for_the_method(make_random):
+def test_a_class_without_a_rule_is_refused_by_its_own_name(make_random, rules):
     model = make_random()
     model.encoder.final_norm = Strange()
-    with pytest.raises(
-        ExportRefused, match=r"norm 'Strange' does not say how .* write the method `to_ctranslate2\(self\)`"
-    ):
-        variables(model)
+    with pytest.raises(ExportRefused, match="norm 'Strange' has no export rule"):
+        variables(model, rules)
 
 
-def test_an_inherited_export_is_not_believed(make_random):
+def test_a_rule_is_of_exactly_its_class(make_random, write, codec, sentences, rules, rules_with):
+    """A subclass has its own formula."""
     model = make_random()
     model.decoder.layers[0].self_attention = Louder(d_model=32, num_heads=4, dropout=0.0)
-    with pytest.raises(ExportRefused, match=r"attention 'Louder' inherits .* but has its own `project`"):
-        variables(model)
-
-
-def test_it_is_where_only_options_were_chosen(make_random, write, codec, sentences):
-    model = make_random()
-    model.encoder.layers[0].self_attention = Wider(d_model=32, num_heads=4, dropout=0.0)
     model.eval()
-    held, folder = write(model)
-    assert held.arrays["encoder/layer_0/self_attention/head_dim"] == 16
+    with pytest.raises(ExportRefused, match="attention 'Louder' has no export rule"):
+        variables(model, rules)
+
+    def louder(attention):
+        value = Linear(32, 32)
+        value.weight.set_value(attention.value.weight * 2.0)
+        value.bias.set_value(attention.value.bias * 2.0)
+        matrices = {"query": attention.query, "key": attention.key, "value": value, "output": attention.output}
+        return {**matrices, "heads": 4, "kv_heads": 4, "head_dim": 8}
+
+    held, folder = write(model, rules=rules_with({Louder: louder}))
     assert prove(model, codec, folder, held, sentences).same == len(sentences)
 
 
-def test_the_proof_finds_what_computes_something_else(make_random, write, codec, sentences):
+def test_the_proof_finds_what_computes_something_else(make_random, write, codec, sentences, rules_with):
     model = make_random("model.placement=post")
     for stack in model.stacks().values():
         for layer in stack.layers:
             layer.placement.__class__ = Lying
-    held, folder = write(model)
-    with pytest.raises(UserError, match=r"computes something else .* of 40 greedy outputs, \d+ differ"):
+    held, folder = write(model, rules=rules_with({Lying: lambda placement: {"before": list(placement.norms)}}))
+    with pytest.raises(ExportRefused, match=r"computes something else .* of 40 greedy outputs, \d+ differ"):
         prove(model, codec, folder, held, sentences)
+
+
+def fails(norm):
+    return {"gamma": norm.gain}
+
+
+WRONG_RULES = {
+    "two": ([{Strange: fails}, {Strange: fails}], "norm 'Strange' has export rules of 'mine0' and 'mine1'; remove"),
+    "no module": ([{Strange: "nowhere:rule"}], "plugin 'mine0': the rule 'nowhere:rule' cannot be loaded: ModuleNotFound"),
+    "no dictionary": ([{Strange: lambda norm: None}], "norm 'Strange' has a rule that must return a dictionary, but returns"),
+    "lacks a key": ([{Strange: lambda norm: {"gamma": 1.0}}], "norm 'Strange' has a rule that must give 'eps', but gives gamma"),
+    "no function": ([{Strange: 1}], "plugin 'mine0' failed to load (register_ctranslate2_rules: TypeError: must return class"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG_RULES)
+def test_a_wrong_rule_is_a_sentence(make_random, rules_with, wrong):
+    plugins, sentence = WRONG_RULES[wrong]
+    model = make_random()
+    model.encoder.final_norm = Strange()
+    with pytest.raises(UserError) as refused:
+        variables(model, rules_with(*plugins))
+    assert sentence in str(refused.value)
 
 
 def test_a_tie_is_told_from_a_difference(make_random, write, codec, sentences):
@@ -207,7 +247,7 @@ def test_a_tie_is_told_from_a_difference(make_random, write, codec, sentences):
     swapped = held.arrays["decoder/projection/weight"].copy()
     swapped[4::2], swapped[5::2] = swapped[5::2].copy(), swapped[4::2].copy()
     held.arrays["decoder/projection/weight"] = swapped
-    from paddle_tfm.export.spec import save
+    from paddle_tfm.export.ctranslate2.spec import save
 
     save(held, [codec.source_vocabulary.pieces] * 2, "float32", folder)
     proof = prove(model, codec, folder, held, sentences)

@@ -10,9 +10,9 @@ import pytest
 
 from paddle_tfm.data.vocabulary import EOS
 from paddle_tfm.errors import UserError
-from paddle_tfm.export.decoder import ExportedDecoder
+from paddle_tfm.export.ctranslate2.decoder import ExportedDecoder
+from paddle_tfm.export.ctranslate2.spec import load_ctranslate2
 from paddle_tfm.export.proof import prove
-from paddle_tfm.export.spec import load_ctranslate2
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.evaluate import log_probs
 
@@ -147,12 +147,12 @@ def compare_log_probs(model, codec, folder, sentences):
 
 
 @pytest.fixture
-def both(make_random, write, codec):
+def both(make_random, write, codec, rules):
     """A decoder of each engine for one model."""
     model = make_random("model.position=rotary", "model.head=tied")
     held, folder = write(model)
     sides = codec.source_vocabulary, codec.target_vocabulary
-    return partial(decode_all, model), ExportedDecoder(model, folder, *sides, held.positions)
+    return partial(decode_all, model), ExportedDecoder(model, folder, rules.held, *sides, held.positions)
 
 
 def ids(hypotheses):
@@ -194,24 +194,24 @@ def test_a_beam_writes_what_ours_does_or_ends_before_it(both, components, senten
     assert same >= len(sentences) * (0.95 if longest == 12 else 0.6)  # 40 and 25; with a patience of 1: 36 and 21
 
 
-def test_texts_beyond_the_tables_are_left_to_our_search(make_random, write, codec, components, sentences):
+def test_texts_beyond_the_tables_are_left_to_our_search(make_random, write, codec, rules, components, sentences):
     model = make_random()
     held, folder = write(model)
     sides = codec.source_vocabulary, codec.target_vocabulary
     long = [each._replace(source=[*([5, 9, 6] * 400), EOS]) for each in sentences[:1]]
     search = components.build("search", {"name": "greedy", "max_ratio": 0.0}, "")
     mixed = [*sentences[:3], *long, *sentences[3:6]]
-    theirs = ExportedDecoder(model, folder, *sides, held.positions)(mixed, search)
+    theirs = ExportedDecoder(model, folder, rules.held, *sides, held.positions)(mixed, search)
     assert ids(theirs) == ids(decode_all(model, mixed, search))
 
 
 def test_a_draw_is_refused(both, components, sentences):
-    with pytest.raises(UserError, match="search 'sampling' draws its tokens at random"):
+    with pytest.raises(UserError, match="search 'sampling' has no export rule"):
         both[1](sentences, components.build("search", "sampling", ""))
 
 
 @pytest.mark.parametrize("quantization", ["int8", "int16", "bfloat16"])
-def test_fewer_bits_write_nearly_the_same(make_random, write, codec, components, sentences, quantization):
+def test_fewer_bits_write_nearly_the_same(make_random, write, codec, rules, components, sentences, quantization):
     model = make_random("model.attention={self: cosine, cross: multihead}", "model.d_ff=64")
     held, folder = write(model, quantization)
     whole = write(model)[1]
@@ -220,6 +220,9 @@ def test_fewer_bits_write_nearly_the_same(make_random, write, codec, components,
     search = components.build("search", {"name": "greedy", "max_ratio": 0.0, "max_extra": 1}, "")
     ours, theirs = (
         decode(sentences, search)
-        for decode in (partial(decode_all, model), ExportedDecoder(model, folder, *sides, held.positions, scores=False))
+        for decode in (
+            partial(decode_all, model),
+            ExportedDecoder(model, folder, rules.held, *sides, held.positions, scores=False),
+        )
     )
     assert np.mean([a == b for a, b in zip(ids(ours), ids(theirs))]) > 0.8

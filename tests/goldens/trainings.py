@@ -82,25 +82,26 @@ def ids(tree: Tree, pinned: dict | None) -> dict[str, object]:
     runs is promised), it trains them itself, and their weights must be the same.
     """
     facts: dict[str, object] = {}
+    engine = [] if pinned is None else ["--engine", "paddle"]  # the pinned tree's, if it is not asked for another
     names = tree.chosen(recipes.FINISHED)
     others = tree.folder.parent / "pinned" / "finished"
     if pinned is not None and others.is_dir():
         folder = tree.new_folder("decoded")
         for name in names:
             shutil.copytree(others / name, folder / name)
-        facts = {name: each for name, each in _decoded(tree, folder, names).items() if not _refused(each)}
+        facts = {name: each for name, each in _decoded(tree, folder, names, engine).items() if not _refused(each)}
     rest = [name for name in names if name not in facts]
     for name, said in trained(tree, rest, finished=True).items():
         if said.status:
             facts[name] = {"status": said.status, "errors": said.errors[-2000:]}
-    return facts | _decoded(tree, tree.folder / "finished", [name for name in rest if name not in facts])
+    return facts | _decoded(tree, tree.folder / "finished", [name for name in rest if name not in facts], engine)
 
 
 def _refused(facts: dict) -> bool:
     return any(search["status"] for search in facts["searches"].values())
 
 
-def _decoded(tree: Tree, folder: Path, names: list[str]) -> dict[str, object]:
+def _decoded(tree: Tree, folder: Path, names: list[str], engine: list[str]) -> dict[str, object]:
     tasks = {}
     for name in names:
         run = folder / name / RUN
@@ -109,6 +110,7 @@ def _decoded(tree: Tree, folder: Path, names: list[str]) -> dict[str, object]:
         texts.write_text("".join(line.split("\t")[1] + "\n" for line in lines), "utf-8")
         for search, (spec, count) in SEARCHES.items():
             arguments = ["translate", RUN, "--search", spec, "--nbest", count, "--scores", "--plugin", LISTENER]
+            arguments += engine
             tasks[name, search] = Task(arguments, folder / name, texts)
     facts: dict[str, object] = {}
     for (name, search), said in zip(tasks, tree.commands(list(tasks.values()))):

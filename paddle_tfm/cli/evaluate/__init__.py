@@ -16,16 +16,6 @@ search_option = click.option("--search", default=None, help="greedy, or {name: b
 checkpoint_option = click.option(
     "--checkpoint", type=click.Choice(["best", "last"]), default="best", show_default=True, help="Which one to load."
 )
-engine_option = click.option(
-    "--engine",
-    type=click.Choice(["paddle_tfm", "ctranslate2", "auto"]),
-    default="paddle_tfm",
-    show_default=True,
-    help="What decodes. ctranslate2 (needs the extra [ctranslate2]): about twice as fast on a CPU; the run is "
-    "exported once into its folder, if its greedy outputs are the same. Its beam search ends as soon as 2 · `size` "
-    "outputs are complete, so that some differ (docs/export.md: how many). auto: ctranslate2 where its search is the "
-    "same (greedy), else paddle_tfm.",
-)
 
 
 @click.command(name="evaluate")
@@ -38,7 +28,6 @@ engine_option = click.option(
     "13}}, {batch: 1, padding: 20}, {max_length: 40}. Of batches it says what they changed.",
 )
 @search_option
-@engine_option
 @checkpoint_option
 @click.option(
     "--hypotheses",
@@ -80,10 +69,10 @@ def command(plugins, device, **options: Any) -> None:
     wanted = scores.Request(**options)
     wanted.require_sound()
     registry = create_registry(plugins)
-    device = use_device(device)
+    use_device(device)
     from paddle_tfm.cli.evaluate.evaluation import Evaluation
 
-    evaluation = Evaluation(wanted, registry, device)
+    evaluation = Evaluation(wanted, registry)
     results, metrics = evaluation.results(), evaluation.metrics
     if wanted.form is None:
         scores.show(results, metrics)

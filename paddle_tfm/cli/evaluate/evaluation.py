@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from paddle_tfm.caveats import said
-from paddle_tfm.cli.common import note, warn
+from paddle_tfm.cli.common import warn
 from paddle_tfm.cli.evaluate import scores
 from paddle_tfm.data import pairs
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.shapes import check_texts
 from paddle_tfm.errors import RecipeError, UserError
-from paddle_tfm.export.engine import open_engine
 from paddle_tfm.predictions import predictions_file, squeezed
 from paddle_tfm.protocols import Example, Prediction
 from paddle_tfm.recipe import yaml_lines
@@ -41,7 +40,7 @@ class Evaluation:
         UserError: no run is there, its texts cannot be read, or an option does not fit them.
     """
 
-    def __init__(self, wanted: scores.Request, registry: Registry, device: str):
+    def __init__(self, wanted: scores.Request, registry: Registry):
         self.wanted = wanted
         self.run = run = load_run(wanted.run, registry, wanted.checkpoint, warn)
         self.has_source = not run.is_decoder_only
@@ -51,9 +50,8 @@ class Evaluation:
             registry.build("search", yaml_lines.value(wanted.search), "--search") if wanted.search else run.search()
         )
         self.tested = _tested(run, registry, wanted.split, wanted.test)
-        if self.tested.conditions and (wanted.hypotheses or wanted.engine != "paddle_tfm"):
-            option = "--hypotheses" if wanted.hypotheses else f"--engine {wanted.engine}"
-            raise UserError(f"--test {wanted.test} is of our own engine's batches; leave {option} out")
+        if self.tested.conditions and wanted.hypotheses:
+            raise UserError(f"--test {wanted.test} is of our own engine's batches; leave --hypotheses out")
         run.model.max_length = self.tested.max_length or run.model.max_length
         texts = self._texts()
         self.metrics, self.examples = run.metrics(), run.codec.encode_all(texts)
@@ -61,7 +59,7 @@ class Evaluation:
         if wanted.hypotheses:
             self.metrics = text_metrics(self.metrics)
         with run.as_trained():
-            self.predictions = self._predictions(texts, device)
+            self.predictions = self._predictions(texts)
 
     def _texts(self) -> Sequence[Example]:
         run, split = self.run, self.tested.split
@@ -73,7 +71,7 @@ class Evaluation:
             raise UserError(f"{run.folder}: its task has no {split} split; try --split valid")
         return texts
 
-    def _predictions(self, texts: Sequence[Example], device: str) -> list[Prediction]:
+    def _predictions(self, texts: Sequence[Example]) -> list[Prediction]:
         run, wanted = self.run, self.wanted
         if wanted.hypotheses:
             predictions = read_hypotheses(wanted.hypotheses, texts, self.tested.split, run.codec.target.joined)
@@ -84,8 +82,7 @@ class Evaluation:
             return predictions
         if not self.has_source:
             return [Prediction(each.example.source, squeezed(each.text), "") for each in self.examples]
-        exported = open_engine(run, wanted.engine, self.search, wanted.checkpoint, device=device, report=note)
-        decode = exported or functools.partial(decode_all, run.model, **self.tested.conditions)
+        decode = functools.partial(decode_all, run.model, **self.tested.conditions)
         return predict(run.model, run.codec, self.examples, self.search, decode=decode)
 
     def scores(self, rows: Sequence[int]) -> dict[str, float]:

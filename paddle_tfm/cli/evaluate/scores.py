@@ -128,7 +128,6 @@ class Request:
     split: str | None
     test: str | None
     search: str | None
-    engine: str
     checkpoint: str
     hypotheses: Path | None
     buckets: str | None
@@ -147,9 +146,8 @@ class Request:
 
     def require_no_source(self, folder: Path) -> None:
         """Raises UserError where an option needs a source, which the model of the run in `folder` does not read."""
-        if self.search or self.engine == "ctranslate2":
-            option = "--search" if self.search else "--engine ctranslate2"
-            raise UserError(f"{option} needs a model that reads a source, but {folder} is decoder-only; leave it out")
+        if self.search:
+            raise UserError(f"--search needs a model that reads a source, but {folder} is decoder-only; leave it out")
 
     @property
     def edges(self) -> list[int] | None:

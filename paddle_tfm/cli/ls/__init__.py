@@ -180,13 +180,14 @@ def _plugins(plugins, form: str | None) -> None:
     """A row a plugin, then failures and conflicts; as JSON those are rows of the same list."""
     from rich.markup import escape
 
-    from paddle_tfm.plugins import listeners
+    from paddle_tfm.plugins import hooks_of
 
     registry = create_registry(plugins)
-    rows, events = [], listeners(registry.plugins)
+    rows = []
     for name, provider in registry.plugins.providers.items():
         entries = [entry for entry in registry if entry.provider.plugin == name]
-        registers = [*(f"{entry.kind}:{entry.name}" for entry in entries), *events.get(name, [])]
+        others = [hook for hook in hooks_of(registry.plugins, name) if hook not in KINDS.values()]
+        registers = [*(f"{entry.kind}:{entry.name}" for entry in entries), *others]
         source = f"{provider.source} {provider.version}"
         rows.append({"plugin": name, "from": source, "registers": registers, "failure": None})
     failures = registry.plugins.failures

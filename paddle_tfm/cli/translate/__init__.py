@@ -18,7 +18,7 @@ from paddle_tfm.cli.common import (
     use_device,
     warn,
 )
-from paddle_tfm.cli.evaluate import checkpoint_option, engine_option, search_option
+from paddle_tfm.cli.evaluate import checkpoint_option, search_option
 from paddle_tfm.cli.translate.lines import answer, open_lines
 from paddle_tfm.errors import UserError
 
@@ -88,7 +88,16 @@ OF_TRANSLATING = {  # parameters that mean nothing where a text is continued →
     f"(model.max_length). Default: {LENGTH}.",
 )
 @search_option
-@engine_option
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "paddle", "ctranslate2"]),
+    default="auto",
+    show_default=True,
+    help="What decodes. auto: CTranslate2 where it is installed (the extra [ctranslate2]), writes the same (greedy "
+    "search), and the run's export has proved itself; else Paddle. Standard error says which, and why. The export is "
+    "made once, in the run's folder, but not for TEXTs. ctranslate2: about twice as fast on a CPU. Its beam search "
+    "ends as soon as 2 · `size` outputs are complete, so that some differ (docs/export.md: how many).",
+)
 @checkpoint_option
 @plugin_option
 @device_option
@@ -126,6 +135,7 @@ def command(
     registry = create_registry(plugins)
     device = use_device(device)
     from paddle_tfm.cli.translate.jobs import Continuing, Translating
+    from paddle_tfm.export.ctranslate2.rules import Rules
     from paddle_tfm.export.engine import open_engine
     from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.train.run import load_run
@@ -133,7 +143,9 @@ def command(
     loaded = load_run(run, registry, checkpoint, warn)
     _refuse_of_the_other_kind(loaded)
     built = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
-    decode = open_engine(loaded, engine, built, checkpoint, scores, device, note)
+    decode = open_engine(
+        loaded, Rules(registry), engine, built, checkpoint, scores, device, make=not texts, report=note
+    )
     if loaded.is_decoder_only:
         answer(lines, Continuing(loaded, built, length or LENGTH, decode), target)
         lines.warn_of_undecodable()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from paddle_tfm import runtime
 from paddle_tfm.data.vocabulary import BOS, SPECIAL, UNKNOWN, Vocabulary
-from paddle_tfm.export.decoder import IMPOSSIBLE, NO_PENALTY, PATIENCE, ranked, search_options
-from paddle_tfm.export.spec import open_export, tokens
+from paddle_tfm.export.ctranslate2.decoder import IMPOSSIBLE, NO_PENALTY, PATIENCE, Held, ranked
+from paddle_tfm.export.ctranslate2.spec import open_export, tokens
 from paddle_tfm.inference.generate import OnToken, continue_ids, ignore, seen_tokens
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Hypothesis, Search
@@ -25,19 +26,20 @@ class ExportedGenerator:
     token. Scores are 0.
 
     Args:
-        folder: of the export. prompt_at_once: whether a prompt may be fed at once (`Variables`).
+        folder: of the export. held: how CTranslate2 holds a search.
+        prompt_at_once: whether a prompt may be fed at once (`Variables`).
     """
 
-    def __init__(self, model: Transformer, folder: Path, vocabulary: Vocabulary, prompt_at_once: bool):
+    def __init__(self, model: Transformer, folder: Path, held: Held, vocabulary: Vocabulary, prompt_at_once: bool):
         self._generator = open_export("Generator", folder, "float32", intra_threads=runtime.threads())
-        self.model, self.prompt_at_once = model, prompt_at_once
+        self.model, self.held, self.prompt_at_once = model, held, prompt_at_once
         self._pieces = tokens(vocabulary.pieces)
 
     def __call__(
         self, prompt: Sequence[int], max_length: int, search: Search, number: int = 0, on_token: OnToken = ignore
     ) -> Hypothesis:
         """The best continuation, as `continue_ids`."""
-        options, constraints, space = search_options(search), search.constraints(), self.model.max_length - 1
+        options, constraints, space = self.held(search), search.constraints(), self.model.max_length - 1
         if options["beam_size"] > 1 or constraints.no_repeat_ngram > 0:
             if not self.prompt_at_once or len(prompt) + max_length > space + 1:
                 return continue_ids(self.model, prompt, max_length, search, number, on_token)
@@ -54,7 +56,7 @@ class ExportedGenerator:
         return Hypothesis(output, 0.0)
 
     def _continued(
-        self, seen: list[int], least: int, most: int, search: Search, options: dict, on_token: OnToken
+        self, seen: list[int], least: int, most: int, search: Search, options: Mapping[str, Any], on_token: OnToken
     ) -> list[int]:
         """From `least` to `most` tokens that follow these; without a beam each is reported as it comes."""
         size, fed = options["beam_size"], 0 if self.prompt_at_once else len(seen)

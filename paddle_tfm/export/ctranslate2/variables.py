@@ -1,7 +1,7 @@
 """A model as CTranslate2's variables: names of its binary format → arrays and numbers.
 
 Read from CTranslate2's sources (src/layers, 4.8): which norms and attributes of a layer it looks for, and what it
-computes with them. A component answers `to_ctranslate2` or refuses; here its answer gets its place.
+computes with them. What the rule of a component answers gets its place here.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 import paddle
 
-from paddle_tfm.errors import UserError
-from paddle_tfm.export.attention import Projections, distance_table, matrix, position_numbers, position_table
+from paddle_tfm.export.ctranslate2.attention import (
+    Projections,
+    distance_table,
+    matrix,
+    position_numbers,
+    position_table,
+)
+from paddle_tfm.export.ctranslate2.rules import ExportRefused, Rules
 from paddle_tfm.model.stack import Layer, Stack
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import PositionalEncoding, Refusal
+from paddle_tfm.protocols import PositionalEncoding
 from paddle_tfm.protocols.component import Component
 
 TARGET = "ctranslate2"
 MIN_POSITIONS = 1024  # rows of a table of positions, where the model's longest text is shorter
 ACTIVATIONS = {"RELU": 0, "SWISH": 2, "GELU": 3}  # ctranslate2.specs.common_spec.Activation
 LAYER_NORM_EPS, RMS_NORM_EPS = 1e-5, 1e-6  # CTranslate2's own, where a model's configuration names none
-# methods of a component that do not change what it computes
-HARMLESS = {"geometry", "extra_repr", "branch_weights", "calibrate", "uses", "discrepancy"}
-
-
-class ExportRefused(UserError):
-    """The engine cannot hold this model; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,20 @@ class Variables:
     prompt_at_once: bool
 
 
-def variables(model: Transformer, names: Mapping[type, str] | None = None, quantization: str = "float32") -> Variables:
+def variables(model: Transformer, rules: Rules, quantization: str = "float32") -> Variables:
     """The variables of a model.
 
     Args:
-        names: class → the name that recipes call it by, for error messages. quantization: what they are made for.
+        quantization: what they are made for.
     Raises:
         ExportRefused: CTranslate2 cannot hold one of its components; the message names it.
     """
-    return _Exporter(model, names or {}, quantization).variables()
+    return _Exporter(model, rules, quantization).variables()
 
 
 class _Exporter:
-    def __init__(self, model: Transformer, names: Mapping[type, str], quantization: str):
-        self.model, self.names, self.quantization = model, names, quantization
+    def __init__(self, model: Transformer, rules: Rules, quantization: str):
+        self.model, self.rules, self.quantization = model, rules, quantization
         self.length = max(model.max_length, MIN_POSITIONS)
         self.arrays: dict[str, Any] = {}
         self.eps: dict[tuple[str, float], str] = {}  # (layer | rms, eps) → the norm's name
@@ -76,7 +76,7 @@ class _Exporter:
             raise ExportRefused("an encoder-only model writes no text: CTranslate2 decodes with a decoder")
         for name, stack in model.stacks().items():
             self._stack(name, stack)
-        head = self._answer(model.head)
+        head = self.rules.held(model.head)
         self.arrays["decoder/projection/weight"] = np.ascontiguousarray(head["weight"])
         if head["bias"] is not None:
             self.arrays["decoder/projection/bias"] = head["bias"]
@@ -88,35 +88,13 @@ class _Exporter:
 
     # ------------------------------------------------------------------------------------------------------ components
 
-    def _refuse(self, component: object, reason: str) -> ExportRefused:
-        kind = getattr(component, "kind", "component").replace("_", "-")
-        name = self.names.get(type(component), type(component).__name__)
-        return ExportRefused(f"{kind} '{name}' {reason}")
-
-    def _answer(self, component: Component) -> dict[str, Any]:
-        """What a component answers, or its refusal as an error. An answer that a class inherits is not believed where
-        it has a method of its own that may compute something else; a refusal is."""
-        answer = component.export(TARGET)
-        if isinstance(answer, Refusal):
-            raise self._refuse(component, answer.reason)
-        for cls in type(component).__mro__:
-            if f"to_{TARGET}" in vars(cls):
-                break
-            own = [name for name, value in vars(cls).items() if callable(value) and not name.startswith("__")]
-            if cls is not Component and (changed := sorted(set(own) - HARMLESS)) and hasattr(cls, f"to_{TARGET}"):
-                reason = (
-                    f"inherits how {TARGET} holds it, but has its own `{changed[0]}`; write its `to_{TARGET}(self)`"
-                )
-                raise self._refuse(component, reason)
-        return answer
-
     def _put(self, scope: str, arrays: Mapping[str, Any]) -> None:
         self.arrays |= {f"{scope}/{name}": value for name, value in arrays.items()}
 
     def _norm(self, scope: str, norm: Component) -> None:
-        answer = self._answer(norm)
+        answer = self.rules.held(norm)
         kind = "layer" if "beta" in answer else "rms"
-        self.eps.setdefault((kind, float(answer["eps"])), self.names.get(type(norm), type(norm).__name__))
+        self.eps.setdefault((kind, float(answer["eps"])), self.rules.name(norm))
         self._put(scope, {name: answer[name] for name in ("gamma", "beta") if name in answer})
 
     def _common_eps(self) -> float | None:
@@ -145,18 +123,18 @@ class _Exporter:
         answers = [self._position_answer(encoding) if encoding.uses() else {} for encoding in encodings]
         for encoding in stack.cross_encodings:
             if encoding.uses():
-                raise self._refuse(encoding, "stands in cross-attention, where CTranslate2 knows no positions")
+                raise self.rules.refused(encoding, "stands in cross-attention, where CTranslate2 knows no positions")
         if "adds" in answers[0] and len(answers[0]) > 1:
             reason = "acts on embeddings and on scores, and CTranslate2 drops the former beside the latter"
-            raise self._refuse(encodings[0], reason)
+            raise self.rules.refused(encodings[0], reason)
         self.apart = _apart(stack.encodings[0])
         heads = {self._layer(f"{name}/layer_{i}", stack, layer, answers[i]) for i, layer in enumerate(stack.layers)}
         if len(heads) > 1:
             raise ExportRefused(f"the attentions of the {name} differ in heads, and CTranslate2 has one number for all")
-        windows = {self._answer(layer.self_attention).get("window") for layer in stack.layers}
+        windows = {self.rules.held(layer.self_attention).get("window") for layer in stack.layers}
         if len(windows) > 1 and any("by_distance" in answer for answer in answers):
             reason = "has a window in some layers only, beside a bias by distance, which CTranslate2 computes once"
-            raise self._refuse(stack.layers[0].self_attention, reason)
+            raise self.rules.refused(stack.layers[0].self_attention, reason)
         self.arrays[f"{name}/num_heads"] = np.int16(heads.pop())
         if self._needs_table(answers[0], f"{name}/layer_0/self_attention"):
             table = position_table(answers[0].get("adds"), embedding.weight.shape[1], self.length)
@@ -166,7 +144,7 @@ class _Exporter:
 
     def _position_answer(self, encoding: PositionalEncoding) -> dict:
         """What an encoding answers, at the positions that it gives to those of a text."""
-        answer = self._answer(encoding)
+        answer = self.rules.held(encoding)
         if (apart := _apart(encoding)) == 1:
             return answer
         moved = {
@@ -175,7 +153,7 @@ class _Exporter:
         }
         if answer.keys() - moved.keys() - {"alibi"}:
             reason = f"lets positions stand {apart} apart, which CTranslate2 does not for this encoding"
-            raise self._refuse(encoding, reason)
+            raise self.rules.refused(encoding, reason)
         return {key: moved[key] for key in answer if key in moved}
 
     def _needs_table(self, answer: Mapping[str, Any], attention: str) -> bool:
@@ -188,7 +166,7 @@ class _Exporter:
     def _layer(self, scope: str, stack: Stack, layer: Layer, position: Mapping[str, Any]) -> int:
         """The variables of a layer; returns its number of heads."""
         name = stack.stack_name
-        placement = self._answer(layer.placement)
+        placement = self.rules.held(layer.placement)
         self.arrays[f"{name}/pre_norm"] = np.int8("after_sum" not in placement)
         branches = (
             ["self_attention", "attention", "ffn"] if layer.cross_attention is not None else ["self_attention", "ffn"]
@@ -209,7 +187,7 @@ class _Exporter:
         if "shared" in answer:
             if len(branches) > 2 or scope.startswith("encoder"):
                 reason = "runs sublayers side by side, which CTranslate2 does in decoder-only models alone"
-                raise self._refuse(layer.placement, reason)
+                raise self.rules.refused(layer.placement, reason)
             self._norm(f"{scope}/shared_layer_norm", answer["shared"])
         elif "after" in answer:
             before = {
@@ -233,7 +211,7 @@ class _Exporter:
         self, scope: str, site: str, attention: Component, position: Mapping[str, Any], scale: np.ndarray | None
     ) -> int:
         """The variables of an attention at a site (encoder, decoder: self-attention; cross); returns its heads."""
-        answer = self._answer(attention)
+        answer = self.rules.held(attention)
         projections = Projections(answer)
         window, bias, causal = answer.get("window"), position.get("by_distance"), site == "decoder"
         if window is not None:
@@ -257,7 +235,7 @@ class _Exporter:
             projections.scale_output(scale)
         if answer.keys() & {"cosine", "query_norm"} and site == "cross":
             reason = "normalizes each head, and CTranslate2's cross-attention all heads of a query together"
-            raise self._refuse(attention, reason)
+            raise self.rules.refused(attention, reason)
         if "cosine" in answer:
             self.cosines.append((scope, projections, answer["cosine"], site == "cross"))
         if "query_norm" in answer:
@@ -267,7 +245,7 @@ class _Exporter:
         return projections.heads
 
     def _feed_forward(self, scope: str, name: str, feed_forward: Component, scale: np.ndarray | None) -> None:
-        answer = self._answer(feed_forward)
+        answer = self.rules.held(feed_forward)
         self.arrays[f"{name}/activation"] = np.int8(ACTIVATIONS[answer["activation"]])
         linears = {"linear_0": answer["inner"], "linear_0_noact": answer.get("factor"), "linear_1": answer["output"]}
         for part, linear in linears.items():

@@ -12,7 +12,7 @@ import paddle
 
 from paddle_tfm.data.vocabulary import BOS, EOS, SPECIAL, UNKNOWN
 from paddle_tfm.errors import UserError
-from paddle_tfm.export.variables import Variables
+from paddle_tfm.export.ctranslate2.variables import Variables
 
 QUANTIZATIONS = ("float32", "int8", "int16", "bfloat16")
 TESTED = (4, 8, 1)  # before, a damaged file could write beyond its memory

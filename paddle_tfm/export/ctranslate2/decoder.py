@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,21 +12,21 @@ from paddle_tfm import runtime
 from paddle_tfm.data.batches import lengths
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, SPECIAL, Vocabulary
-from paddle_tfm.errors import UserError
-from paddle_tfm.export.spec import open_export, tokens
+from paddle_tfm.export.ctranslate2.spec import open_export, tokens
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.protocols import Hypothesis, Refusal, Search
+from paddle_tfm.protocols import Hypothesis, Search
 from paddle_tfm.search.decoding import decode_all, max_length
 from paddle_tfm.train.evaluate import log_probs
 
 IMPOSSIBLE = [[SPECIAL[PAD]], [SPECIAL[BOS]]]
+Held = Callable[[Search], Mapping[str, Any]]  # search → its `beam_size`, and `penalty` if it ranks by one: `Rules.held`
 NO_PENALTY = 1.0e-30  # |y|^1e-30 = 1, so that scores are sums; at 0 the search would end with its first output
 PATIENCE = 2  # a sentence ends with so many times `size` complete outputs; docs/export.md: what more would cost
 
 
 class ExportedDecoder:
-    """What `paddle_tfm.search.decoding.decode_all` does, done by CTranslate2: searches by what their `to_ctranslate2`
-    answers, with the same constraints, forced prefixes and longest outputs.
+    """What `paddle_tfm.search.decoding.decode_all` does, done by CTranslate2: searches that it holds, with the same
+    constraints, forced prefixes and longest outputs.
 
     A greedy search has the same outputs. A beam search expands the same way, but ends as soon as PATIENCE · `size`
     outputs are complete, where ours continues while a better one can come; then both rank by the same penalty. What is
@@ -34,6 +35,7 @@ class ExportedDecoder:
 
     Args:
         folder: of the export; its arithmetic is that of its numbers (float32, int8, …).
+        held: how CTranslate2 holds a search.
         positions: the longest text of the export.
         scores: whether log-probabilities are computed, by the model under teacher forcing; else they are 0.
     """
@@ -42,6 +44,7 @@ class ExportedDecoder:
         self,
         model: Transformer,
         folder: Path,
+        held: Held,
         source: Vocabulary,
         target: Vocabulary,
         positions: int,
@@ -50,7 +53,7 @@ class ExportedDecoder:
     ):
         threads = {"inter_threads": runtime.threads(), "intra_threads": 1}
         self._translator = open_export("Translator", folder, compute_type, **threads)
-        self.model, self.positions, self.scores = model, positions, scores
+        self.model, self.held, self.positions, self.scores = model, held, positions, scores
         self._sources, self._targets = tokens(source.pieces), tokens(target.pieces)
         self._ids = {token: i for i, token in enumerate(self._targets)}
 
@@ -65,7 +68,7 @@ class ExportedDecoder:
         wanted: int | None = None,
     ) -> list[list[Hypothesis]]:
         """Hypotheses of every example, as `decode_all`."""
-        options = search_options(search)
+        options = self.held(search)
         outputs: list[list[Hypothesis]] = [[] for _ in examples]
         left = [i for i, example in enumerate(examples) if len(example.source) > self.positions]
         pending = []
@@ -107,7 +110,9 @@ class ExportedDecoder:
         if group:
             yield group
 
-    def _start(self, examples: Sequence[Encoded], prefixes: Sequence[Sequence[int]], search: Search, options: dict):
+    def _start(
+        self, examples: Sequence[Encoded], prefixes: Sequence[Sequence[int]], search: Search, options: Mapping[str, Any]
+    ):
         """The longest outputs of a batch, and its results to come."""
         constraints, size = search.constraints(), options["beam_size"]
         max_lengths = [
@@ -133,14 +138,16 @@ class ExportedDecoder:
         )
         return max_lengths, results
 
-    def _hypotheses(self, result, limit: int, options: dict) -> list[Hypothesis]:
+    def _hypotheses(self, result, limit: int, options: Mapping[str, Any]) -> list[Hypothesis]:
         """Those of a sentence, best first, at most `size`. What is longer than its own limit is cut there, as a greedy
         search would have ended; the limit of a batch is that of its longest."""
         cut = [[self._ids[token] for token in hypothesis[:limit]] for hypothesis in result.hypotheses]
         scores = result.scores if result.scores else [0.0] * len(cut)
         return ranked(list(map(Hypothesis, cut, scores)), options)[: options["beam_size"]]
 
-    def _scored(self, examples, outputs, options: dict, max_tokens: int, done: set[int]) -> list[list[Hypothesis]]:
+    def _scored(
+        self, examples, outputs, options: Mapping[str, Any], max_tokens: int, done: set[int]
+    ) -> list[list[Hypothesis]]:
         """The same hypotheses with their log-probabilities under the model."""
         flat = [(i, hypothesis) for i, several in enumerate(outputs) if i not in done for hypothesis in several]
         targets = [[*hypothesis.ids, EOS] for _, hypothesis in flat]
@@ -152,33 +159,7 @@ class ExportedDecoder:
         return [several if i in done else ranked(several, options) for i, several in enumerate(scored)]
 
 
-def search_options(search: Search) -> dict:
-    """How CTranslate2 does a search: its `beam_size`, and the `penalty` by which hypotheses are ranked, if it has one.
-
-    Raises:
-        UserError: it cannot.
-    """
-    answer = search.export("ctranslate2")
-    if isinstance(answer, Refusal):
-        raise UserError(f"{_title(search)} {answer.reason}; use --engine paddle_tfm")
-    return answer
-
-
-def why_not_exact(search: Search) -> str | None:
-    """Why CTranslate2 may write other outputs by this search, or None where it does not."""
-    answer = search.export("ctranslate2")
-    if isinstance(answer, Refusal):
-        return f"{_title(search)} {answer.reason}"
-    if "penalty" in answer:
-        return f"{_title(search)} may give other outputs with ctranslate2 (--engine ctranslate2 takes it)"
-    return None
-
-
-def _title(search: Search) -> str:
-    return f"search '{type(search).__name__.lower()}'"
-
-
-def ranked(hypotheses: list[Hypothesis], options: dict) -> list[Hypothesis]:
+def ranked(hypotheses: list[Hypothesis], options: Mapping[str, Any]) -> list[Hypothesis]:
     """Best first: by log-probability over the search's penalty of the length, with the end token."""
     if "penalty" not in options:
         return hypotheses

@@ -24,7 +24,7 @@ class Projections:
     """The four projections of an attention, as (weight [out, in], bias [out]), and numbers beside them.
 
     Args:
-        answer: that of the component's `to_ctranslate2`.
+        answer: that of the component's rule.
     """
 
     def __init__(self, answer: Mapping[str, Any]):
@@ -120,7 +120,7 @@ def distance_table(bias: Callable | None, window: int | None, causal: bool, head
 
 
 def position_numbers(answer: Mapping[str, Any], head_dim: int) -> dict[str, Any]:
-    """What rotation and relative keys and values (`to_ctranslate2` of an encoding) are in each attention."""
+    """What rotation and relative keys and values (the rule of an encoding) are in each attention."""
     numbers: dict[str, Any] = {}
     if "rotary_base" in answer:
         numbers |= {

@@ -1,0 +1,50 @@
+"""Feed-forward sublayers: the activation by CTranslate2's name, and two matrices or three."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddle_tfm_plugins.ctranslate2._inner_norm import require_none
+from paddle_tfm_plugins.feed_forward._gated import Gated
+from paddle_tfm_plugins.feed_forward._two_layers import TwoLayers
+from paddle_tfm_plugins.feed_forward.geglu import GEGLU
+from paddle_tfm_plugins.feed_forward.gelu import GELU
+from paddle_tfm_plugins.feed_forward.reglu import ReGLU
+from paddle_tfm_plugins.feed_forward.relu import ReLU
+from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
+
+
+def relu(feed_forward: ReLU) -> dict[str, Any]:
+    """max(0, ·)."""
+    return _two_layers(feed_forward, "RELU")
+
+
+def gelu(feed_forward: GELU) -> dict[str, Any]:
+    """x Φ(x)."""
+    return _two_layers(feed_forward, "GELU")
+
+
+def swiglu(feed_forward: SwiGLU) -> dict[str, Any]:
+    """CTranslate2 calls silu SWISH."""
+    return _gated(feed_forward, "SWISH")
+
+
+def geglu(feed_forward: GEGLU) -> dict[str, Any]:
+    """x Φ(x)."""
+    return _gated(feed_forward, "GELU")
+
+
+def reglu(feed_forward: ReGLU) -> dict[str, Any]:
+    """max(0, ·)."""
+    return _gated(feed_forward, "RELU")
+
+
+def _two_layers(feed_forward: TwoLayers, activation: str) -> dict[str, Any]:
+    require_none(feed_forward)
+    return {"activation": activation, "inner": feed_forward.inner, "output": feed_forward.output}
+
+
+def _gated(feed_forward: Gated, activation: str) -> dict[str, Any]:
+    require_none(feed_forward)
+    matrices = {"inner": feed_forward.gate, "factor": feed_forward.up, "output": feed_forward.output}
+    return {"activation": activation, **matrices}
