@@ -74,7 +74,7 @@ class RandomCall:
     Attributes:
         layers: all that are in it, by name; "" is the layer that is called. tensors: the numbers that it computes with,
             of its arguments and parameters, by name; those that want a gradient get one. upstream: the gradients of its
-            outputs.
+            outputs, where they lie, and as they were.
     """
 
     def __init__(self, of: Any, layer: LayerComponent | None, args: tuple[Any, ...], mode: Mode, seed: int):
@@ -82,7 +82,7 @@ class RandomCall:
         self.function: Any = of if layer is None else getattr(layer, "attend", layer)
         self.names = _names(of.formula if layer is None else getattr(layer, "attend", layer.forward))
         self.taps = [Tap(), *(each for each in args if isinstance(each, Tap))]
-        self.upstream: list[Tensor] = []
+        self.upstream: list[tuple[Tensor, np.ndarray]] = []
         roots = ({} if layer is None else {"": layer}) | {k: v for k, v in self.named() if isinstance(v, nn.Layer)}
         self.layers: dict[str, nn.Layer] = {
             f"{name}.{path}".strip("."): each
@@ -110,10 +110,11 @@ class RandomCall:
         return f"{shapes} ({self.mode.phase}, products: {self.mode.products}, call {self.seed})"
 
     def scale(self, factor: float) -> None:
-        """Multiply all tensors, as they were first, by a factor."""
+        """Multiply all tensors, as they were first, by a factor, as an optimizer's step does: in place, by Paddle."""
         self.start = getattr(self, "start", {name: each.numpy() for name, each in self.tensors.items()})
         for name, each in self.tensors.items():
-            each.set_value((self.start[name] * factor).astype(self.start[name].dtype))
+            with paddle.no_grad():
+                paddle.assign(paddle.to_tensor(factor * self.start[name], each.dtype), output=each)
 
     def replace_parameters(self) -> None:
         """Put other parameters in the place of those of its layers, of the same values."""
@@ -151,8 +152,10 @@ class RandomCall:
             numbers |= {f"recorded {name}": each.numpy() for tap in self.taps for name, each in tap.recorded}
             starts = [each for each in outputs.values() if isinstance(each, Tensor) and not each.stop_gradient]
             if training and starts:
-                self.upstream = [self.of_output(number, each) for number, each in enumerate(starts)]
-                paddle.autograd.backward(starts, self.upstream)
+                self.upstream = []
+                for each in starts:
+                    each.register_hook(lambda gradient: self.upstream.append((gradient, gradient.numpy().copy())))
+                paddle.autograd.backward(starts, [self._of_output(*each) for each in enumerate(starts)])
                 wanted = {name: each for name, each in self.tensors.items() if not each.stop_gradient}
                 numbers |= {f"the gradient of {name}": _gradient(each) for name, each in wanted.items()}
         for name, layer in self.layers.items():
@@ -160,7 +163,7 @@ class RandomCall:
                 numbers[f"the buffer {name}.{path}"] = buffer.numpy().copy()
         return numbers
 
-    def of_output(self, number: int, output: Tensor) -> Tensor:
+    def _of_output(self, number: int, output: Tensor) -> Tensor:
         """A gradient for an output."""
         numbers = np.random.default_rng([self.seed, number]).normal(size=output.shape)
         return paddle.to_tensor(numbers.astype("float32")).astype(output.dtype)

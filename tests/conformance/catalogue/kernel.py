@@ -1,8 +1,6 @@
 """Wrong kernels."""
 
 _CENTRED = "self.centred = x - (x * self.share).sum(1, keepdims=True)"
-_CALL = "return function.apply(_Function(valid), x, call.layer.weight, call.layer.bias)"
-_OF_FIRST = "return function.apply(_Function(valid), x, *[each.detach() for each in first])"
 _PLAIN = "call.plain(Linear, layer.inner, layer.output) and call.plain(Dropout, layer.dropout)"
 
 WRONG = {
@@ -21,16 +19,17 @@ WRONG = {
          "same_as_formula"),
         ("the gradient of a bias is that of the last sentence", "g.sum((0, 1))\n", "g[-1].sum(0)\n", "same_as_formula"),
         ("fits one token only", 'call.mode.phase == "step" and', "call.args[1].size == 1 and", "fits"),
-        ("keeps the weights of its first call", _CALL,
-         "first = vars(call.layer).setdefault('first', [each.clone() for each in call.layer.parameters()])\n"
-         f"        {_OF_FIRST}", "no_stale_weights"),
-        ("keeps them in the block, by the layer", _CALL,
-         f"first = call.cache.setdefault(call.layer, [each.clone() for each in call.layer.parameters()])\n        {_OF_FIRST}",
+        ("keeps the weights of its first call", "*inputs):\n        x, self.weight, bias = (each.numpy() for each in inputs)\n",
+         "*inputs, kept={}):\n        x, self.weight, bias = (each.numpy() for each in inputs)\n"
+         "        self.weight = kept.setdefault(inputs[1].name, self.weight)\n", "no_stale_weights"),
+        ("keeps weights by their version", "*inputs):\n        x, self.weight, bias = (each.numpy() for each in inputs)\n",
+         "*inputs, kept={}):\n        x, self.weight, bias = (each.numpy() for each in inputs)\n"
+         "        self.weight = kept.setdefault((inputs[1].name, inputs[1].inplace_version), self.weight)\n",
          "no_stale_weights"),
         ("the input is centred in place", "(each.numpy() for each in inputs)\n        self.centred = x - ",
          "(np.from_dlpack(each.detach()) for each in inputs)\n        self.centred = x\n        x -= ",
          "arguments_unchanged"),
-        ("the gradient is multiplied in place", "up = g * self.weight", "up = np.from_dlpack(gradient)\n        up *= self.weight",
+        ("the gradient is multiplied in place", "up = g * self.weight", "up = np.from_dlpack(gradient.detach())\n        up *= self.weight",
          "arguments_unchanged"),
     ],
     "kernel_parts": [
