@@ -203,7 +203,8 @@ def off(expected: Numbers, got: Numbers, call: RandomCall, exact: bool = False) 
             wrong = ~(np.abs(right.astype("float64") - other) <= bound) & (right != other)
         if wrong.any():
             at = np.unravel_index(np.argmax(wrong), wrong.shape)
-            seen = f"{other[at]:.6g} instead of {right[at]:.6g} at {[int(each) for each in at]}"
+            digits = 9 if exact else 6
+            seen = f"{other[at]:.{digits}g} instead of {right[at]:.{digits}g} at {[int(each) for each in at]}"
             return Failed(f"{name} is {seen}, and wrong in {wrong.sum()} of {wrong.size} places: {call}")
     return None
 
