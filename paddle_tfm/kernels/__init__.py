@@ -23,6 +23,7 @@ from paddle import nn
 from paddle_tfm import paddle_compat
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Examples = TypeVar("Examples", bound=Callable[[np.random.Generator], tuple[Any, ...]])
 Products = Literal["float32", "bfloat16"] | None
 
 
@@ -134,3 +135,15 @@ def op(formula: Function) -> Function:
 
     dispatched.formula = formula  # type: ignore[attr-defined]
     return dispatched  # type: ignore[return-value]
+
+
+def examples(of: Callable[..., Any]) -> Callable[[Examples], Examples]:
+    """A decorator: a function of a NumPy generator that returns random arguments of the op `of`, as different as those
+    that may come; a generator in the same state gives the same. The conformance kit compares kernels of the op with
+    its formula on them."""
+
+    def decorate(function: Examples) -> Examples:
+        vars(of)["examples"] = function
+        return function
+
+    return decorate

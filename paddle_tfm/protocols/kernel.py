@@ -26,29 +26,31 @@ class Kernel(Component):
 
         import numpy as np
         import paddle
-        from paddle_tfm.kernels import op
+        from paddle_tfm.kernels import examples, op
         from paddle_tfm.protocols import Kernel
 
         @op
         def running_sum(x):  # what a formula calls: x [..., C] → [..., C]
             return paddle.cumsum(x, -1)
 
+        examples(running_sum)(lambda rng: (paddle.to_tensor(rng.normal(size=[2, 9])),))
+
         class RunningSumByNumPy(Kernel):
             of = running_sum
             device = "cpu"
 
             def fits(self, call):
-                (x,) = call.args
-                return call.mode.phase == "search" and x.place.is_cpu_place()
+                return call.mode.phase == "search"  # it has no gradient
 
             def run(self, call):
-                (x,) = call.args
-                return paddle.to_tensor(np.cumsum(x.numpy(), -1, dtype=x.numpy().dtype))
+                x = call.args[0].numpy()
+                return paddle.to_tensor(np.cumsum(x, -1, dtype=x.dtype))
     """
 
     kind: ClassVar[str] = "kernel"
     of: ClassVar[Any]
-    """The class of a layer, or a function of `paddle_tfm.ops`."""
+    """The class of a layer that is called (an attention, a norm, a feed-forward or a placement), or an op: one of
+    `paddle_tfm.ops`, or of your own, marked by `kernels.op`, with `kernels.examples` of its arguments."""
     device: ClassVar[Literal["cpu", "gpu"]]
     """Where it computes; on other devices nobody asks it."""
     draws: ClassVar[Literal["formula", "own"]] = "formula"

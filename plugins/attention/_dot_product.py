@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm import memory, place
-from paddle_tfm.kernels import op
+from paddle_tfm.kernels import examples, op
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import KeyValue, Mask, Norm, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.validators import divides, matrix_side
@@ -97,6 +98,28 @@ def attend(
     weights = F.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
     tap.record("attention", weights)
     return gather(dropout(weights), kv.value, info, mask)
+
+
+@examples(attend)
+def _attend_examples(rng: np.random.Generator) -> tuple[object, ...]:
+    """Heads with keys of their own or shared ones, texts of several lengths, causal or not."""
+    batch, groups, width = (int(rng.choice(sizes)) for sizes in ((1, 2, 3), (1, 2), (4, 6, 16)))
+    causal, heads, queries = (
+        bool(rng.random() < 0.4),
+        groups * int(rng.choice([1, 1, 2])),
+        int(rng.choice([1, 2, 7, 33])),
+    )
+    keys = queries if causal else int(rng.choice([1, 5, 19]))
+    q, key, value = (
+        paddle.to_tensor(rng.normal(size=[batch, *shape]).astype("float32"))
+        for shape in ([heads, queries, width], [groups, keys, width], [groups, keys, width + int(rng.integers(3))])
+    )
+    positions = paddle.arange(queries, dtype="int64").unsqueeze(0), paddle.arange(keys, dtype="int64").unsqueeze(0)
+    valid = paddle.to_tensor(np.arange(keys) < rng.integers(1, keys + 1, [batch, 1]))
+    info = TokenInfo(PositionalEncoding(), positions[0], paddle.ones([batch, queries], "bool"))
+    scale = None if rng.random() < 0.5 else float(rng.uniform(0.1, 1.0))
+    mask, tap = Mask(*positions, valid, causal), Tap(recording=bool(rng.random() < 0.1))
+    return q, KeyValue(key, value), info, mask, Dropout(0.3), tap, scale
 
 
 def project_out(context: Tensor, info: TokenInfo, inner_norm: Norm | None, output: Linear) -> Tensor:

@@ -11,7 +11,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.kernels import op
+from paddle_tfm.kernels import examples, op
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm.validators import matrix_side
@@ -141,6 +141,20 @@ def lstm(
         h, c = paddle.where(real, out, h), paddle.where(real, cell, c)
         outputs.append(paddle.where(real, out, paddle.zeros_like(out)))
     return paddle.stack(outputs), Carried(h, c)
+
+
+@examples(lstm)
+def _lstm_examples(rng: np.random.Generator) -> tuple[object, ...]:
+    """One token or several, texts of several lengths, after nothing or a state."""
+    length, batch, channels, width = (int(rng.choice(of)) for of in ((1, 2, 9), (1, 3, 5), (3, 8), (4, 10)))
+
+    def normal(*shape: int) -> Tensor:
+        return paddle.to_tensor(rng.normal(scale=0.5, size=shape).astype("float32"))
+
+    lengths = paddle.to_tensor(rng.integers(1, length + 1, batch).astype("int32"))
+    after = Carried(normal(batch, width), normal(batch, width))
+    weights = normal(4 * width, channels), normal(4 * width, width), normal(4 * width)
+    return normal(length, batch, channels), lengths, after, *weights
 
 
 class Recurrent(Attention):

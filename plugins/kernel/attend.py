@@ -6,6 +6,7 @@ from paddle import Tensor
 
 from paddle_tfm.kernels import Call, function
 from paddle_tfm.kernels.cpu import row_kernels
+from paddle_tfm.layers import Dropout
 from paddle_tfm.protocols import Kernel
 from paddle_tfm_plugins.attention._dot_product import attend
 from paddle_tfm_plugins.kernel._attend import Attend, Weights
@@ -19,8 +20,8 @@ class AttendAsOne(Kernel):
     device = "cpu"
 
     def fits(self, call: Call) -> bool:
-        q, kv, info, mask, _, tap, scale = call.args
-        if call.mode.phase != "step" or tap.recording or isinstance(scale, Tensor):
+        q, kv, info, mask, dropout, tap, scale = call.args
+        if not call.plain(Dropout, dropout) or call.mode.phase != "step" or tap.recording or isinstance(scale, Tensor):
             return False
         if q.shape[1] != kv.key.shape[1] or info.encoding.uses() & {"scores", "values"}:
             return False

@@ -8,6 +8,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.kernels import Call
+from paddle_tfm.layers import Dropout
 from paddle_tfm.protocols import Kernel
 from paddle_tfm_plugins.attention._dot_product import attend
 from paddle_tfm_plugins.norm.rms import RMSNorm
@@ -22,8 +23,10 @@ class AttendByPaddle(Kernel):
     draws = "own"
 
     def fits(self, call: Call) -> bool:
-        q, kv, info, mask, _, tap, scale = call.args
-        if tap.recording or isinstance(scale, Tensor) or 0 in (*q.shape, *kv.key.shape):
+        q, kv, info, mask, dropout, tap, scale = call.args
+        if not call.plain(Dropout, dropout) or tap.recording or isinstance(scale, Tensor):
+            return False
+        if 0 in (*q.shape, *kv.key.shape):
             return False
         return not info.encoding.uses() & {"scores", "values"} and mask.dense(q.dtype).stop_gradient
 

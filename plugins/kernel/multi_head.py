@@ -12,7 +12,7 @@ from paddle import Tensor
 from paddle_tfm import paddle_compat
 from paddle_tfm.kernels import Call, function
 from paddle_tfm.kernels.cpu import affine, products
-from paddle_tfm.layers import Linear
+from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Kernel
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.kernel._attend import Weights
@@ -31,6 +31,8 @@ class MultiHeadAsOne(Kernel):
         if call.mode.products is None or tap.recording or attention.inner_norm is not None:
             return False
         if source_info.encoding.uses() & {"rotate", "scores", "values"} or not call.plain(Linear, *layers):
+            return False
+        if not call.plain(Dropout, attention.dropout):
             return False
         if 0 in (*x.shape, *source.shape) or not (affine.usable(x, layers) and affine.usable(source, layers)):
             return False

@@ -11,7 +11,7 @@ from paddle_tfm import paddle_compat
 from paddle_tfm.kernels import Call, function
 from paddle_tfm.kernels.cpu import affine, products, row_kernels
 from paddle_tfm.kernels.cpu.primitives import address
-from paddle_tfm.layers import Linear
+from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Kernel
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 
@@ -26,7 +26,9 @@ class ReLUAsOne(Kernel):
         layer, x = call.layer, call.args[0]
         if call.mode.products is None or layer.inner_norm is not None or 0 in x.shape:
             return False
-        return call.plain(Linear, layer.inner, layer.output) and affine.usable(x, [layer.inner, layer.output])
+        if not (call.plain(Linear, layer.inner, layer.output) and call.plain(Dropout, layer.dropout)):
+            return False
+        return affine.usable(x, [layer.inner, layer.output])
 
     def run(self, call: Call) -> Tensor:
         layer, x = call.layer, call.args[0]

@@ -26,6 +26,7 @@ from catalogue import (
     attention,
     feed_forward,
     head,
+    kernel,
     norm,
     placement,
     position,
@@ -36,7 +37,7 @@ from catalogue import (
 )
 from paddle_tfm import create_registry
 
-TABLES = (attention, feed_forward, head, norm, placement, position, search, texts, training, whole_model)
+TABLES = (attention, feed_forward, head, kernel, norm, placement, position, search, texts, training, whole_model)
 RIGHT_CLASSES = Path(__file__).parent / "right"
 AS_KIND = {  # of ordinary layers
     "full_width": "attention",
