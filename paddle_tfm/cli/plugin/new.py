@@ -36,6 +36,7 @@ WHAT = {
     "optimizer": "optimizer",
     "executor": "executor",
     "section": "section of the report",
+    "kernel": "kernel",
     "listener": "listener",
 }
 # kind -> what a recipe says for a component that is no part of a model: a dotted path, and its value; of an executor,
@@ -54,6 +55,7 @@ SETTINGS = {
 NO_RECIPE = {
     "listener": ("run reverse", "what does it write?"),
     "section": ("report runs/quickstart", "how does it look?"),
+    "kernel": ("check reverse model.norm=${module}_norm --no-kernels", "what does it gain?"),
 }
 ALONE = {  # kind -> the lines of a recipe that tries it: there is nothing to compare it with on the same data
     "task": "task: {name: $module}\nevaluate: {every: 200}",
@@ -77,7 +79,7 @@ def write(
     """Write a plugin called `name` (letters, digits, - and _).
 
     Args:
-        kind: one of `WHAT`; a listener or a section, which no recipe names, is always one file. out: the folder, or
+        kind: one of `WHAT`; a listener, a section or a kernel, which no recipe names, is always one file. out: the folder, or
             the file with `single_file`; default: by the name, here. taken: names of components that are there
             already, with what they are.
     Raises:
@@ -98,7 +100,7 @@ def write(
     file = out or Path(f"{words['module']}.py")
     shown = in_shell(file)
     if kind in NO_RECIPE:
-        command, question = NO_RECIPE[kind]
+        command, question = (Template(each).substitute(words) for each in NO_RECIPE[kind])
         _write({file: component if kind == "listener" else _single(component, words)})
         return NewPlugin((file,), _advice(f"plugin check {shown}", f"{command} --plugin {shown}", question))
     if single_file:
