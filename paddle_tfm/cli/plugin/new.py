@@ -79,8 +79,8 @@ def write(
     """Write a plugin called `name` (letters, digits, - and _).
 
     Args:
-        kind: one of `WHAT`; a listener, a section or a kernel, which no recipe names, is always one file. out: the folder, or
-            the file with `single_file`; default: by the name, here. taken: names of components that are there
+        kind: one of `WHAT`; a listener, a section or a kernel, which no recipe names, is always one file. out: the
+            folder, or the file with `single_file`; default: by the name, here. taken: names of components that are there
             already, with what they are.
     Raises:
         UserError: the name cannot be a package's, belongs to another, or something is there already.
