@@ -94,7 +94,7 @@ def test_the_table_of_givens_is_that_of_the_protocols():
 def test_the_table_of_kinds_that_stand_in_no_model_is_complete():
     rows = re.findall(r"^\| (\w+) \| `(register_\w+)` \| (.+) \| `(.+)` \|$", _text(PAGE), re.MULTILINE)
     assert {kind: hook for kind, hook, _, _ in rows} == {kind: KINDS[kind] for kind in SETTINGS}
-    assert set(KINDS) == {*LAYERS, "initializer", *SETTINGS, "section"}
+    assert set(KINDS) == {*LAYERS, "initializer", *SETTINGS, "section", "kernel"}
     for kind, _, methods, place in rows:
         assert all(hasattr(protocols.base_class(kind), name) for name in re.findall(r"`(\w+)`", methods))
         assert place.startswith(SETTINGS[kind][0])

@@ -80,8 +80,8 @@ def write(
 
     Args:
         kind: one of `WHAT`; a listener, a section or a kernel, which no recipe names, is always one file. out: the
-            folder, or the file with `single_file`; default: by the name, here. taken: names of components that are there
-            already, with what they are.
+            folder, or the file with `single_file`; default: by the name, here. taken: names of components that are
+            there already, with what they are.
     Raises:
         UserError: the name cannot be a package's, belongs to another, or something is there already.
     """
