@@ -15,7 +15,7 @@ from paddle_tfm_plugins.norm.rms import RMSNorm
 
 
 class AttendByPaddle(Kernel):
-    """Attention without the matrix of weights, where the GPU has it (Dao 2022, arXiv:2205.14135): no term of the
+    """Attention without the matrix of weights, where the GPU has it: no term of the
     encoding but a bias that is not learned, a scale that is a number."""
 
     of = attend

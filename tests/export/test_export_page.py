@@ -1,5 +1,6 @@
 """docs/export.md: its program, its lists, its component."""
 
+import json
 import os
 import re
 import subprocess
@@ -93,6 +94,8 @@ def test_the_pages_component_is_trained_and_exported_with_its_rule(tmp_path, cal
     status, out, err = call("run", "base", *overrides, "--out", tmp_path / "out", "--plugin", file)
     assert status == 0, err
     run = tmp_path / "out/default/seed-1"
+    listed = json.loads(call("ls", "plugins", "--plugin", file, "--json")[1])
+    assert ["norm:plus_one", "register_ctranslate2_rules"] in [row["registers"] for row in listed]
     status, out, err = call("export", run, "--to", "ctranslate2", "--plugin", file)
     assert status == 0 and "10 of 10 greedy outputs the same" in out, out + err
     gamma = paddle_tfm.load_run(run, plugins=[file]).model.encoder.final_norm.weight

@@ -199,9 +199,9 @@ def learned(x, positions, table):
 
 def layer_norm(x, weight, bias=None, eps=1e-5):
     """g / σ ⊗ (a − μ) + b, μ and σ over the channels of one token: 1607.06450, equations 3 and 4 (σ² + ε under the
-    root)."""
+    root). ε is the number of float32 beside it, as `paddle.nn.functional.layer_norm` takes it for float64 too."""
     mean = x.mean(-1, keepdims=True)
-    sigma = np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + eps)
+    sigma = np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + float(np.float32(eps)))
     y = weight / sigma * (x - mean)
     return y if bias is None else y + bias
 

@@ -16,14 +16,14 @@ def check_kernels(recipe: Recipe, registry: Registry) -> None:
     variants = {plan.run.variant: plan for plan in check(recipe, registry, step=False)}
     wrong = False
     for name, plan in variants.items():
-        found = beside_formulas(plan)
-        wrong |= not found.same
-        times = found.seconds_by_formulas / found.seconds
+        step = beside_formulas(plan)
+        wrong |= not step.same
+        times = step.seconds_by_formulas / step.seconds
         console().print(
-            f"[{'green' if found.same else 'red'}]{'the same' if found.same else 'differs'}[/] {name}: "
-            f"loss {found.loss:.6f} by kernels, {found.loss_by_formulas:.6f} by formulas; gradients differ by "
-            f"{found.gradient:.1e} (rounding: up to {found.rounding:.0e}); a step takes {found.seconds * 1e3:,.0f} ms, "
-            f"by formulas {found.seconds_by_formulas * 1e3:,.0f} ms, {times:.2f} × as long"
+            f"[{'green' if step.same else 'red'}]{'the same' if step.same else 'differs'}[/] {name}: "
+            f"loss {step.loss:.6f} by kernels, {step.loss_by_formulas:.6f} by formulas; gradients differ by "
+            f"{step.gradient:.1e} (rounding: up to {step.rounding:.0e}); a step takes {step.seconds * 1e3:,.0f} ms, "
+            f"by formulas {step.seconds_by_formulas * 1e3:,.0f} ms, {times:.2f} × as long"
         )
     if wrong:
         click.echo("`paddle-tfm plugin check kernel:NAME` examines a kernel alone", err=True)

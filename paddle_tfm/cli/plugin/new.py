@@ -79,9 +79,9 @@ def write(
     """Write a plugin called `name` (letters, digits, - and _).
 
     Args:
-        kind: one of `WHAT`; a listener, a section or a kernel, which no recipe names, is always one file. out: the folder, or
-            the file with `single_file`; default: by the name, here. taken: names of components that are there
-            already, with what they are.
+        kind: one of `WHAT`; a listener, a section or a kernel, which no recipe names, is always one file. out: the
+            folder, or the file with `single_file`; default: by the name, here. taken: names of components that are
+            there already, with what they are.
     Raises:
         UserError: the name cannot be a package's, belongs to another, or something is there already.
     """
@@ -172,8 +172,8 @@ def _write(files: dict[Path, str]) -> None:
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Where. Default: NAME in this directory.")
 def new(name: str, kind: str, single_file: bool, out: Path | None) -> None:
     """Write a plugin that works as it is, for you to change: an installable package with the class, a test that runs
-    the conformance kit, a recipe that compares it with the reference, and a README; or, with --single-file, one file. A
-    listener is always one file.
+    the conformance kit, a recipe that compares it with the reference, and a README; or, with --single-file, one file.
+    Listeners, sections and kernels are always one file.
 
     \b
     Examples:
