@@ -58,6 +58,18 @@ def test_a_new_file_passes_the_kit(kind):
     assert done.status == 0 and f"{kind} MyThing: " in done.out, done.out
 
 
+@pytest.mark.conformance
+def test_a_new_kernel_passes_the_kit_and_a_step_by_it_is_that_of_its_formula():
+    said = new("kernel")
+    done = call("plugin", "check", "my_thing.py")
+    assert done.status == 0 and "norm MyThingNorm: " in done.out and "kernel MyThing: " in done.out, done.out
+    assert "kernel:my_thing" in call("ls", "plugins", "--plugin", "my_thing.py").out
+    command = said.splitlines()[-1].partition("  #")[0].split()
+    assert command[1:3] == ["check", "reverse"] and "--no-kernels" in command
+    done = call(*command[1:], *TINY_TASK)
+    assert done.status == 0 and "by kernels" in done.out, done.err
+
+
 @pytest.mark.parametrize("kind", ["schedule", *ALONE])
 def test_the_recipe_of_a_package_is_sound(kind):
     new(kind)

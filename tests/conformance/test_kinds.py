@@ -26,6 +26,7 @@ ONE_OF_EACH = {
     "search": ("greedy", {}),
     "schedule": ("cosine", {"warmup": 50}),
     "optimizer": ("adam", {}),
+    "kernel": ("mean_over_channels", {}),
 }
 
 

@@ -21,7 +21,7 @@ from paddle_tfm.testing.trials.child import Doing, Guarded, in_child
 
 ENOUGH, WANTED, MOST = 20, 40, 240  # calls that must fit; that are compared; that are tried
 FEW = 5  # calls, where each is computed many times
-DRAWS, MAX_DEVIATIONS, MAX_RATIO = 400, 7.0, 1.6  # of "own" draws: steps; of the mean; of variances
+STEPS, MAX_DEVIATIONS, MAX_RATIO = 400, 7.0, 1.6  # of "own" draws: steps; of the mean; of variances
 SIGNALS, SECONDS_BETWEEN, MAX_SECONDS = 2000, 0.0003, 4.0
 FORK_SECONDS = 10.0  # in which a fork must have computed
 
@@ -115,19 +115,19 @@ class Trials:
         alone, or all together along their mean."""
         of_steps = []
         for table in (None, self.table):
-            calls = (self.calls(number, drops=True).compute(table, step) for step in range(DRAWS))
+            calls = (self.calls(number, drops=True).compute(table, step) for step in range(STEPS))
             of_steps.append(np.stack([np.concatenate([each.ravel() for each in one.values()]) for one in calls]))
         direction = of_steps[0].mean(0, dtype="float64")
         of_steps = [np.column_stack([steps, steps @ direction]) for steps in of_steps]
         means, variances = ([getattr(steps, what)(0) for steps in of_steps] for what in ("mean", "var"))
-        deviations = np.sqrt(sum(variances) / DRAWS) + 1e-4 * np.abs(means[0]) + NOTHING
+        deviations = np.sqrt(sum(variances) / STEPS) + 1e-4 * np.abs(means[0]) + NOTHING
         far = float((np.abs(means[0] - means[1]) / deviations).max())
         if not far <= MAX_DEVIATIONS:
-            return Failed(f"over {DRAWS} steps a mean is off by {far:.1f} standard deviations: {self.calls(number)}")
+            return Failed(f"over {STEPS} steps a mean is off by {far:.1f} standard deviations: {self.calls(number)}")
         for which in (slice(-1), slice(-1, None)):
             ratio = float(variances[1][which].sum() / variances[0][which].sum())
             if not 1 / MAX_RATIO <= ratio <= MAX_RATIO:
-                seen = f"over {DRAWS} steps the variance is {ratio:.2f} times that of the formula"
+                seen = f"over {STEPS} steps the variance is {ratio:.2f} times that of the formula"
                 return Failed(f"{seen}: {self.calls(number)}")
         return None
 
@@ -196,7 +196,7 @@ def draws(subject: ComponentUnderTest) -> Result:
         if not trials.dropping:
             return Skip("nothing is dropped in the calls that it fits")
         if trials.own_draws:
-            return _first(trials.drawn(number) for number in trials.dropping[:FEW])
+            return _first(trials.drawn(number) for number in trials.dropping[:2])
         return _first(trials.compared(number, doing, drops=True) for number in trials.dropping)
 
     return _tried(subject, compare)

@@ -106,12 +106,12 @@ class ComponentUnderTest:
     # ---------------------------------------------------------------------------------------------------- in models
 
     def make(self, settings: ModelSettings, seed: int = 1, vocabulary: int = VOCABULARY) -> Transformer:
-        """A model of these settings.
+        """A model of these settings, which formulas compute: kernels are for checks of their own.
 
         Raises:
             UserError: a component refuses its site or its neighbour.
         """
-        return build(plan_model(settings, self.registry), vocabulary, vocabulary, seed)
+        return build(plan_model(settings, self.registry, kernels=False), vocabulary, vocabulary, seed)
 
     def settings(self, size: Size, value: object, **others: object) -> ModelSettings:
         """The model section with `value` as this kind's, and `others` as theirs."""

@@ -1,0 +1,104 @@
+"""docs/kernels.md is followed to the letter: its files are written, its kernels checked. The Chinese page has the same code
+(tests/test_translations.py)."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from paddle_tfm.cli import main
+
+TEXT = (Path(__file__).parent.parent / "docs/kernels.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)  # (language, text)
+FAST, NUMBA, BY_C, OP = (text for language, text in BLOCKS if language == "python")
+(C,) = (text for language, text in BLOCKS if language == "c")
+PASSED, SAME, FAILED = (text for language, text in BLOCKS if language == "")
+COMMANDS = [
+    shlex.split(line, comments=True) for language, text in BLOCKS if language == "bash" for line in text.splitlines()
+]
+BY_NUMPY = FAST[FAST.index("class Deviation(") : FAST.index("@hookimpl")]
+CALLS = FAST.replace(BY_NUMPY, f"{NUMBA}\n\n")  # its functions are replaced by those that call C
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def tell(capsys, *words):
+    """(exit status, standard output) of a command."""
+    with pytest.raises(SystemExit) as end:
+        main([*words])
+    return end.value.code, capsys.readouterr().out
+
+
+def lines(report):
+    """The lines of a report, but for counts of signals."""
+    return [re.sub(r"\d,\d{3} signals", "signals", line) for line in report.splitlines()]
+
+
+def check(capsys, text):
+    Path("fast_norm.py").write_text(text, "utf-8")
+    return tell(capsys, *COMMANDS[0][1:])
+
+
+def test_the_kernel_in_numpy_passes_as_the_page_shows(capsys):
+    status, out = check(capsys, FAST)
+    assert status == 0
+    assert lines(out) == lines(PASSED)
+
+
+def test_a_step_gives_the_same_by_the_kernel(capsys):
+    Path("fast_norm.py").write_text(FAST, "utf-8")
+    status, out = tell(capsys, *COMMANDS[1][1:])
+    assert status == 0
+    shown = re.sub(r"[\d.e-]+ ms|[\d.]+ ×|\d\.\d+e-\d+|\d\.\d{4,}", "…", SAME.splitlines()[-1])
+    assert shown == re.sub(r"[\d.e-]+ ms|[\d.]+ ×|\d\.\d+e-\d+|\d\.\d{4,}", "…", out.splitlines()[-1])
+
+
+def test_a_mean_that_is_forgotten_is_seen_as_the_page_shows(capsys):
+    right = "        of_x = of_c - of_c.mean(-1, keepdims=True)\n"
+    assert FAST.count(right) == 1
+    Path("fast_norm.py").write_text(FAST.replace(right, "        of_x = of_c\n"), "utf-8")
+    (line,) = re.findall(r"^`paddle-tfm (plugin check --brief .*)`:$", TEXT, re.MULTILINE)
+    status, out = tell(capsys, *shlex.split(line))
+    assert status == 1
+    assert lines(out)[-2:] == lines(FAILED)[-2:]
+    (seen,) = re.findall(r"fail +same_as_formula +(.*?) is ", out)
+    assert f"same_as_formula         {seen} is " in FAILED
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="Numba is not installed, nor need it be")
+def test_the_kernel_in_numba_passes(capsys):
+    status, out = check(capsys, CALLS)
+    assert (status, lines(out)) == (0, lines(PASSED)), out
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+def test_the_kernel_in_c_passes(capsys):
+    (compiler,) = (words for words in COMMANDS if words[0] == "gcc")
+    Path("deviation.c").write_text(C, "utf-8")
+    subprocess.run(compiler, check=True)
+    status, out = check(capsys, CALLS.replace(NUMBA[: NUMBA.index("class Deviation(")], f"{BY_C}\n\n"))
+    assert (status, lines(out)) == (0, lines(PASSED)), out
+
+
+def test_the_op_of_the_page_is_one(capsys):
+    rest = """
+    device = "cpu"
+
+    def fits(self, call):
+        return call.mode.phase == "search"
+
+    def run(self, call):
+        x = call.args[0].numpy()
+        return paddle.to_tensor(np.abs(x - x.mean(-1, keepdims=True)).mean(-1, keepdims=True))
+"""
+    imports = "import numpy as np\nimport paddle\nfrom paddle_tfm.kernels import examples, op\n"
+    Path("own_op.py").write_text(f"{imports}from paddle_tfm.protocols import Kernel\n{OP}{rest}", "utf-8")
+    status, out = tell(capsys, "plugin", "check", "own_op.py:DeviationsByNumPy", "--only", "same_as_formula")
+    assert (status, "pass" in out) == (0, True)
