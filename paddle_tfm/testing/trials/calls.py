@@ -13,14 +13,15 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops, randomness
+from paddle_tfm.components import Entry
 from paddle_tfm.errors import UserError
 from paddle_tfm.kernels import Mode, Products, using
 from paddle_tfm.kernels.cpu import library
 from paddle_tfm.layers import Dropout, Linear
+from paddle_tfm.plugins import Provider
 from paddle_tfm.protocols import LayerComponent, LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.recipe.model_plan import NORMS_INSIDE
 from paddle_tfm.registry import Registry
-from paddle_tfm.testing import with_class
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.hook_outputs import trained
 from paddle_tfm.testing.models.probe import Probe
@@ -31,7 +32,7 @@ from paddle_tfm.testing.results import ComponentError, Failed
 from paddle_tfm.testing.trials import op_examples  # noqa: F401  (those of `ops`)
 
 KINDS = ("attention", "norm", "feed_forward", "placement")  # of layers that are called; others answer by methods
-BATCHES, LENGTHS, MANY = (1, 2, 3, 7), (1, 2, 5, 17), 60  # rows, tokens; tokens of one call in ten
+BATCHES, LENGTHS, LONGEST = (1, 2, 3, 7), (1, 2, 5, 17), 60  # rows, tokens; tokens of one call in ten
 HEADS, HEAD_DIMS, HIDDEN = (1, 2, 3), (4, 6, 10, 16), (8, 20, 33, 96)
 RATE = 0.3  # of dropout
 FLOATS = (paddle.float32, paddle.float64)
@@ -238,7 +239,8 @@ class Calls:
         for entry in self.registry:
             if entry.target in (of, f"{of.__module__}:{of.__qualname__}"):
                 return entry.kind, entry.name
-        return with_class(self.registry, of)
+        self.registry.add(Entry(of.kind, of.__name__, of, Provider(of.__name__, of.__module__, "")))
+        return of.kind, of.__name__
 
     def __call__(self, number: int, drops: bool = False, frozen: bool = False) -> RandomCall:
         """The call of a number. `drops`: whether its dropout drops anything. `frozen`: whether some of the tensors may
@@ -267,7 +269,7 @@ class Calls:
         site = self.subject.site(str(rng.choice(self.subject.site_names)))
         layer, options = self._layer(rng, site, sizes)
         trained(layer)
-        batch, length = int(rng.choice(BATCHES)), MANY if rng.random() < 0.1 else int(rng.choice(LENGTHS))
+        batch, length = int(rng.choice(BATCHES)), LONGEST if rng.random() < 0.1 else int(rng.choice(LENGTHS))
         encoding = self._encoding(rng, sizes, options) if kind == "attention" else PositionalEncoding()
         x, info = self._text(rng, batch, length, sizes["d_model"], encoding)
         tap = Tap(recording=bool(rng.random() < 0.1))
