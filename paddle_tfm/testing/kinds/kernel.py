@@ -20,7 +20,7 @@ from paddle_tfm.testing.trials.calls import GIVEN_AWAY, NOTHING, Calls, Numbers,
 from paddle_tfm.testing.trials.child import Doing, Guarded, in_child
 
 ENOUGH, WANTED, MOST = 20, 40, 240  # calls that must fit; that are compared; that are tried
-LEAST = 5  # calls, where each is computed many times
+REPEATED = 5  # calls, where each is computed many times
 DRAWS, MAX_DEVIATIONS, MAX_RATIO = 400, 7.0, 1.6  # of "own" draws: steps; of the mean; of variances
 SIGNALS, SECONDS_BETWEEN, MAX_SECONDS = 2000, 0.0003, 4.0
 FORK_SECONDS = 10.0  # in which a fork must have computed
@@ -196,7 +196,7 @@ def draws(subject: ComponentUnderTest) -> Result:
         if not trials.dropping:
             return Skip("nothing is dropped in the calls that it fits")
         if trials.own_draws:
-            return _first(trials.drawn(number) for number in trials.dropping[:LEAST])
+            return _first(trials.drawn(number) for number in trials.dropping[:REPEATED])
         return _first(trials.compared(number, doing, drops=True) for number in trials.dropping)
 
     return _tried(subject, compare)
@@ -229,7 +229,7 @@ def _with_parts(subject: ComponentUnderTest, changes: Mapping[str, Callable[[nn.
 
     def compare(trials: Trials, doing: Doing) -> Result:
         tried = 0
-        for number in trials.fitting[:LEAST]:
+        for number in trials.fitting[:REPEATED]:
             usual = trials.calls(number).compute()
             for name in trials.calls(number).layers:
                 for what, change in changes.items():
@@ -285,7 +285,7 @@ def no_stale_weights(subject: ComponentUnderTest) -> Result:
         if trials.calls.of in GIVEN_AWAY:
             return Skip("its caller gives the argument away, and cannot call it again")
         tried = 0
-        for number in trials.fitting[:LEAST]:
+        for number in trials.fitting[:REPEATED]:
             if trials.compared(number, doing):  # it is wrong with any weights
                 continue
             for what, factor, got in _changed(trials, number):
@@ -389,7 +389,7 @@ def signals(subject: ComponentUnderTest) -> Result:
     def compare(trials: Trials, doing: Doing) -> Result:
         if not processes.can_fork():
             return Skip("signals are sent on a CPU and on Linux only")
-        before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:LEAST]}
+        before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:REPEATED]}
         if failed := trials.again(before, doing):
             return Failed(f"computed twice, without a signal: {failed.text}")
         arrived: list[int] = []
@@ -417,7 +417,7 @@ def forks(subject: ComponentUnderTest) -> Result:
     def compare(trials: Trials, doing: Doing) -> Result:
         if not processes.can_fork():
             return Skip("processes are forked on a CPU and on Linux only")
-        before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:LEAST]}
+        before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:REPEATED]}
         return in_child(lambda doing: trials.again(before, doing) or Passed(), FORK_SECONDS)
 
     return _tried(subject, compare)

@@ -13,7 +13,7 @@ from paddle_tfm.kernels import examples
 
 NUMBERS = (1, 2, 5, 17, 300)  # of rows
 WIDTHS = (3, 16, 20, 33, 130, 600)  # also such as 16 does not divide
-LOUD = (1.0, 1.0, 30.0, 200.0)  # the size of logits; exp of the last is no float32 number
+LARGE = (1.0, 1.0, 30.0, 200.0)  # the size of logits; exp of the last is no float32 number
 
 
 def normal(rng: np.random.Generator, *shape: Any, size: float = 1.0) -> Tensor:
@@ -45,7 +45,7 @@ def _dropped(rng: np.random.Generator) -> tuple[Any, ...]:
 @examples(ops.log_sum_exp)
 @examples(ops.log_softmax_)
 def _logits(rng: np.random.Generator) -> tuple[Any, ...]:
-    return (rows(rng, float(rng.choice(LOUD))),)
+    return (rows(rng, float(rng.choice(LARGE))),)
 
 
 @examples(ops.softmax_nll)
