@@ -20,8 +20,8 @@ from paddle_tfm.testing.trials.calls import GIVEN_AWAY, NOTHING, Calls, Numbers,
 from paddle_tfm.testing.trials.child import Doing, Guarded, in_child
 
 ENOUGH, WANTED, MOST = 20, 40, 240  # calls that must fit; that are compared; that are tried
-REPEATED_CALLS = 5  # calls, where each is computed many times
-STEPS, MAX_DEVIATIONS, MAX_RATIO = 400, 7.0, 1.6  # of "own" draws: steps; of the mean; of variances
+REPEATED = 5  # calls, where each is computed many times
+DRAWS, MAX_DEVIATIONS, MAX_RATIO = 400, 7.0, 1.6  # of "own" draws: steps; of the mean; of variances
 SIGNALS, SECONDS_BETWEEN, MAX_SECONDS = 2000, 0.0003, 4.0
 FORK_SECONDS = 10.0  # in which a fork must have computed
 
@@ -115,19 +115,19 @@ class Trials:
         alone, or all together along their mean."""
         of_steps = []
         for table in (None, self.table):
-            calls = (self.calls(number, drops=True).compute(table, step) for step in range(STEPS))
+            calls = (self.calls(number, drops=True).compute(table, step) for step in range(DRAWS))
             of_steps.append(np.stack([np.concatenate([each.ravel() for each in one.values()]) for one in calls]))
         direction = of_steps[0].mean(0, dtype="float64")
         of_steps = [np.column_stack([steps, steps @ direction]) for steps in of_steps]
         means, variances = ([getattr(steps, what)(0) for steps in of_steps] for what in ("mean", "var"))
-        deviations = np.sqrt(sum(variances) / STEPS) + 1e-4 * np.abs(means[0]) + NOTHING
+        deviations = np.sqrt(sum(variances) / DRAWS) + 1e-4 * np.abs(means[0]) + NOTHING
         far = float((np.abs(means[0] - means[1]) / deviations).max())
         if not far <= MAX_DEVIATIONS:
-            return Failed(f"over {STEPS} steps a mean is off by {far:.1f} standard deviations: {self.calls(number)}")
+            return Failed(f"over {DRAWS} steps a mean is off by {far:.1f} standard deviations: {self.calls(number)}")
         for which in (slice(-1), slice(-1, None)):
             ratio = float(variances[1][which].sum() / variances[0][which].sum())
             if not 1 / MAX_RATIO <= ratio <= MAX_RATIO:
-                seen = f"over {STEPS} steps the variance is {ratio:.2f} times that of the formula"
+                seen = f"over {DRAWS} steps the variance is {ratio:.2f} times that of the formula"
                 return Failed(f"{seen}: {self.calls(number)}")
         return None
 
@@ -229,7 +229,7 @@ def _with_parts(subject: ComponentUnderTest, changes: Mapping[str, Callable[[nn.
 
     def compare(trials: Trials, doing: Doing) -> Result:
         tried = 0
-        for number in trials.fitting[:REPEATED_CALLS]:
+        for number in trials.fitting[:REPEATED]:
             usual = trials.calls(number).compute()
             for name in trials.calls(number).layers:
                 for what, change in changes.items():
@@ -285,7 +285,7 @@ def no_stale_weights(subject: ComponentUnderTest) -> Result:
         if trials.calls.of in GIVEN_AWAY:
             return Skip("its caller gives the argument away, and cannot call it again")
         tried = 0
-        for number in trials.fitting[:REPEATED_CALLS]:
+        for number in trials.fitting[:REPEATED]:
             if trials.compared(number, doing):  # it is wrong with any weights
                 continue
             for what, factor, got in _changed(trials, number):
@@ -389,7 +389,7 @@ def signals(subject: ComponentUnderTest) -> Result:
     def compare(trials: Trials, doing: Doing) -> Result:
         if not processes.can_fork():
             return Skip("signals are sent on a CPU and on Linux only")
-        before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:REPEATED_CALLS]}
+        before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:REPEATED]}
         if failed := trials.again(before, doing):
             return Failed(f"computed twice, without a signal: {failed.text}")
         arrived: list[int] = []
@@ -417,7 +417,7 @@ def forks(subject: ComponentUnderTest) -> Result:
     def compare(trials: Trials, doing: Doing) -> Result:
         if not processes.can_fork():
             return Skip("processes are forked on a CPU and on Linux only")
-        before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:REPEATED_CALLS]}
+        before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:REPEATED]}
         return in_child(lambda doing: trials.again(before, doing) or Passed(), FORK_SECONDS)
 
     return _tried(subject, compare)
