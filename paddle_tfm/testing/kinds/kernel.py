@@ -16,7 +16,7 @@ from paddle_tfm.kernels import AnyKernel, Call
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import ComponentError, Failed, Note, Passed, Result, Skip
-from paddle_tfm.testing.trials.calls import GIVEN_AWAY, NOTHING, Calls, Numbers, off
+from paddle_tfm.testing.trials.calls import GIVEN_AWAY, Calls, Numbers, off
 from paddle_tfm.testing.trials.child import Doing, Guarded, in_child
 
 ENOUGH, WANTED, MOST = 20, 40, 240  # calls that must fit; that are compared; that are tried
@@ -120,7 +120,7 @@ class Trials:
         direction = of_steps[0].mean(0, dtype="float64")
         of_steps = [np.column_stack([steps, steps @ direction]) for steps in of_steps]
         means, variances = ([getattr(steps, what)(0) for steps in of_steps] for what in ("mean", "var"))
-        deviations = np.sqrt(sum(variances) / DRAWS) + 1e-4 * np.abs(means[0]) + NOTHING
+        deviations = np.sqrt(sum(variances) / DRAWS) + 1e-4 * np.abs(means[0]) + 1e-20
         far = float((np.abs(means[0] - means[1]) / deviations).max())
         if not far <= MAX_DEVIATIONS:
             return Failed(f"over {DRAWS} steps a mean is off by {far:.1f} standard deviations: {self.calls(number)}")

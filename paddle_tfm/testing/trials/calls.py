@@ -40,7 +40,7 @@ GIVEN_AWAY = (ops.log_softmax_, ops.softmax_nll)  # ops whose first argument is
 CLIPPED = {ops.softmax_nll: 60.0}  # op → the output beyond which any number beyond it may stand
 # Of the largest number; bfloat16: of products. A factor of dropout is a float32 number, whatever it multiplies.
 TOLERANCE = {"float32": 5e-5, "float64": 1e-7, "bfloat16": 3e-2}
-NOTHING = 1e-20  # what is left of a number whose weight is masked
+CANCELLED = 0.01  # of the largest number that it computes with: below, most of a sum may have cancelled out
 SMALL = 0.3  # of the largest gradient of a call: below, one is as exact as that
 Numbers = dict[str, np.ndarray]
 
@@ -96,6 +96,7 @@ class RandomCall:
             each.train() if mode.phase == "step" else each.eval()
             if isinstance(each, Dropout):
                 each.path = name
+        self.size = max((float(np.abs(each.numpy()).max(initial=0.0)) for each in self.tensors.values()), default=0.0)
 
     def named(self) -> Iterator[tuple[str, Any]]:
         """The tensors, arrays and layers in its arguments, each once."""
@@ -197,11 +198,13 @@ def off(expected: Numbers, got: Numbers, call: RandomCall, exact: bool = False) 
         if right.shape != other.shape or right.dtype != other.dtype:
             seen = f"{other.dtype} {list(other.shape)} instead of {right.dtype} {list(right.shape)}"
             return Failed(f"{name} is {seen}: {call}")
-        size = float(np.abs(right).max(initial=SMALL * max(gradients) if "the gradient of" in name else 0.0))
+        least = SMALL * max(gradients) if "the gradient of" in name else 0.0
+        size = float(np.abs(right).max(initial=max(least, CANCELLED * call.size)))
         precision = "bfloat16" if call.mode.products == "bfloat16" else str(right.dtype)
-        bound = 0.0 if exact else size * TOLERANCE.get(precision, 0.0) + NOTHING
+        bound = 0.0 if exact else size * TOLERANCE.get(precision, 0.0)
         with np.errstate(invalid="ignore"):
-            wrong = ~(np.abs(right.astype("float64") - other) <= bound) & (right != other)
+            far = ~(np.abs(right.astype("float64") - other) <= bound)
+        wrong = far & (right != other) & ((right == right) | (other == other))  # both may be NaN
         if wrong.any():
             at = np.unravel_index(np.argmax(wrong), wrong.shape)
             digits = 9 if exact else 6
