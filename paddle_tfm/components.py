@@ -34,6 +34,12 @@ class Spec:
         raise ValueError(f"must be a name or {{name: …, options…}}, but is {value!r}")
 
 
+def imported(place: str) -> Any:
+    """What stands at `package.module:name`."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
 @dataclass(frozen=True)
 class Entry:
     """One registered component. `wrong_on_purpose`: it is listed, completed and checked only when asked for."""
@@ -52,9 +58,8 @@ class Entry:
         """
         if not isinstance(self.target, str):
             return self.target
-        module, _, attribute = self.target.partition(":")
         try:
-            cls = getattr(importlib.import_module(module), attribute)
+            cls = imported(self.target)
             if not isinstance(cls, type):
                 raise TypeError("it is no class")
             return cls

@@ -44,8 +44,8 @@ def log_sum_exp(rows: Tensor) -> Tensor:
 
 @op
 def log_softmax_(rows: Tensor) -> Tensor:
-    """log softmax of each row [N, V]. The caller gives `rows` away: the result may lie where they were."""
-    return rows - log_sum_exp(rows)
+    """`log_softmax`. The caller gives `rows` away: the result may lie where they were."""
+    return log_softmax(rows)
 
 
 @op
@@ -83,6 +83,11 @@ def outer(column: Tensor, row: Tensor) -> Tensor:
 def add_outer(rows: Tensor, column: Tensor, row: Tensor) -> Tensor:
     """rows [N, C] + column [N, 1] · row [1, C]."""
     return rows + column * row
+
+
+def log_softmax(rows: Tensor) -> Tensor:
+    """log softmax of each row [N, V]."""
+    return add_outer(rows, -log_sum_exp(rows), row_of_ones(rows))
 
 
 def flatten(x: Tensor, dtype: paddle.dtype) -> Tensor:

@@ -105,14 +105,7 @@ def using(mode: Mode, kernels: Mapping[Any, AnyKernel]) -> Iterator[None]:
 
 def call(layer: nn.Layer, args: tuple[Any, ...], formula: Callable[..., Any]) -> Any:
     """`formula(*args)`, computed by the kernel of the layer's class, where one fits and nobody listens to the layer."""
-    use = _in_use.get()
-    if use is not None:
-        kernel = use.kernels.get(type(layer))
-        if kernel is not None and paddle_compat.called_plainly(layer):
-            of_layer = Call(layer, args, use.mode, use.cache)
-            if kernel.fits(of_layer):
-                return kernel.run(of_layer)
-    return formula(*args)
+    return _computed(type(layer), layer, args, formula)
 
 
 def op(formula: Function) -> Function:
@@ -124,17 +117,21 @@ def op(formula: Function) -> Function:
     def dispatched(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
             args = signature.bind(*args, **kwargs).args
-        use = _in_use.get()
-        if use is not None:
-            kernel = use.kernels.get(dispatched)
-            if kernel is not None:
-                of_op = Call(None, (*args, *defaults[len(args) :]), use.mode, use.cache)
-                if kernel.fits(of_op):
-                    return kernel.run(of_op)
-        return formula(*args)
+        return _computed(dispatched, None, (*args, *defaults[len(args) :]), formula)
 
     dispatched.formula = formula  # type: ignore[attr-defined]
     return dispatched  # type: ignore[return-value]
+
+
+def _computed(of: Any, layer: nn.Layer | None, args: tuple[Any, ...], formula: Callable[..., Any]) -> Any:
+    """`formula(*args)`, by the kernel of the class or op `of`, where one fits."""
+    use = _in_use.get()
+    kernel = None if use is None else use.kernels.get(of)
+    if use is not None and kernel is not None and (layer is None or paddle_compat.called_plainly(layer)):
+        this = Call(layer, args, use.mode, use.cache)
+        if kernel.fits(this):
+            return kernel.run(this)
+    return formula(*args)
 
 
 def examples(of: Callable[..., Any]) -> Callable[[Examples], Examples]:

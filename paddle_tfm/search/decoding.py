@@ -208,7 +208,7 @@ def decode_all(
         numbers = None if sentences is None else [sentences[i] for i in batch.index]
         return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers, wanted)
 
-    with model.evaluated(), model.computing("search"):
+    with model.evaluated():
         for batch_number, outputs in processes.imap_unordered(decode, batches):
             for i, of_example in zip(batches[batch_number].index, outputs):
                 hypotheses[i] = of_example

@@ -26,8 +26,7 @@ def log_sum_exp(logits: Tensor) -> Tensor:
 
 def log_softmax(logits: Tensor) -> Tensor:
     """log softmax of logits [B, T, V] over V."""
-    rows = logits.reshape([-1, logits.shape[-1]])  # [B, T, V] -> [N, V]
-    return ops.add_outer(rows, -ops.log_sum_exp(rows), ops.row_of_ones(rows)).reshape(logits.shape)
+    return ops.log_softmax(logits.reshape([-1, logits.shape[-1]])).reshape(logits.shape)  # [B, T, V] -> [N, V] -> back
 
 
 def log_softmax_(logits: Tensor) -> Tensor:

@@ -103,8 +103,7 @@ class AdaptiveSoftmax(Head):
 
     def _log_probs(self, h: Tensor) -> Tensor:
         """log p of every word, [N, C] → [N, V]."""
-        first = full_precision(self.output(h))
-        first = ops.add_outer(first, -ops.log_sum_exp(first), ops.row_of_ones(first))  # [N, c_1 + K]
+        first = ops.log_softmax(full_precision(self.output(h)))  # [N, c_1 + K]
         parts = [first[:, : self.short]]
         for i in range(len(self.clusters)):
             logits = full_precision(self._inside(i, h))

@@ -24,18 +24,11 @@ runtime.load_paddle()
 from paddle_tfm.kernels.cpu import library, row_kernels  # noqa: E402
 from paddle_tfm.kernels.cpu.gemm import gemm, rounded  # noqa: E402
 from paddle_tfm.kernels.cpu.primitives import address  # noqa: E402
+from paddle_tfm.testing.trials.child import Guarded  # noqa: E402
 
 FLAGS = row_kernels.USE_SCALE | row_kernels.USE_SHIFT
 SA_RESTART, SA_SIGINFO, SA_ONSTACK = 0x10000000, 4, 0x08000000
 libc = ctypes.CDLL(None, use_errno=True)
-libc.mmap.restype, libc.mmap.argtypes = (
-    ctypes.c_void_p,
-    [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long],
-)
-libc.mprotect.argtypes, libc.munmap.argtypes = (
-    [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int],
-    [ctypes.c_void_p, ctypes.c_size_t],
-)
 
 
 def product(kind, transpose_a, transpose_b, with_bias, by_shape=False):
@@ -122,39 +115,14 @@ if not library.why_not("bfloat16"):
     KERNELS |= {"bfloat16 by shape": product("bfloat16", False, True, True, by_shape=True), "rounding": rounding}
 
 
-class Guarded:
-    """Arrays that end at a page which may not be touched, and begin behind one if they fill their pages."""
-
-    def __init__(self):
-        self.held, self.at_end = [], True
-
-    def __call__(self, array):
-        page = mmap.PAGESIZE
-        inner = -(-array.nbytes // page) * page
-        start = libc.mmap(None, inner + 2 * page, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
-        libc.mprotect(start + page, inner, mmap.PROT_READ | mmap.PROT_WRITE)
-        self.held.append((start, inner + 2 * page))
-        where = start + page + (inner - array.nbytes if self.at_end else 0)
-        buffer = (ctypes.c_char * array.nbytes).from_address(where)
-        placed = np.frombuffer(buffer, array.dtype).reshape(array.shape)
-        placed[...] = array
-        return placed
-
-    def release(self):
-        for start, size in self.held:
-            libc.munmap(start, size)
-        self.held.clear()
-
-
 def guard(count):
-    place, rng = Guarded(), np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     for name, make in KERNELS.items():
         print(name, flush=True)
-        for place.at_end in (True, False):
+        for place in (Guarded(at_end=True), Guarded(at_end=False)):
             for _ in range(count // 2):
                 once, _ = make(rng, place)
                 once()
-                place.release()
 
 
 def handle(number, where, flags):

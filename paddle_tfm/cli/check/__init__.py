@@ -110,12 +110,7 @@ def command(recipe: str, overrides, no_step, no_kernels, resume, cell, without_d
         check_resume(recipe, overrides, cell, registry, plugins, device)
     else:
         use_device("cpu")
-        _check_recipe(recipe, overrides, registry, not no_step)
-        if no_kernels:
-            from paddle_tfm.cli.check.kernels import check_kernels
-            from paddle_tfm.recipe import loading
-
-            check_kernels(loading.load(recipe, overrides), registry)
+        _check_recipe(recipe, overrides, registry, not no_step, no_kernels)
 
 
 def _is_folder(name: str) -> bool:
@@ -145,7 +140,7 @@ def _require_sound(use: str, name: str, overrides: Sequence[str], resume: bool, 
             raise UserError(f"{option} belongs to {belongs}, and says nothing of `check {use}`")
 
 
-def _check_recipe(recipe: str, overrides, registry, step: bool) -> None:
+def _check_recipe(recipe: str, overrides, registry, step: bool, no_kernels: bool) -> None:
     from rich.markup import escape
 
     from paddle_tfm.recipe import loading as recipes
@@ -167,3 +162,7 @@ def _check_recipe(recipe: str, overrides, registry, step: bool) -> None:
     solved = f"equal {budget}: {setting} of each variant but the baseline is solved when `run` begins"
     for sentence in [*remarks(plans), *of_texts, *([solved] if setting else [])]:
         console().print(f"[yellow]note:[/] {escape(sentence)}")
+    if no_kernels:
+        from paddle_tfm.cli.check.kernels import check_kernels
+
+        check_kernels({plan.run.variant: plan for plan in plans})

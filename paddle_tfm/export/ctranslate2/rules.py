@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddle_tfm.component_source import module_file
+from paddle_tfm.components import imported
 from paddle_tfm.errors import UserError
 from paddle_tfm.plugin_errors import of_plugin, summary
 from paddle_tfm.protocols import Refusal
@@ -55,9 +55,8 @@ class Rule:
         """
         if not isinstance(self.target, str):
             return self.target
-        module, _, name = self.target.partition(":")
         try:
-            return getattr(importlib.import_module(module), name)
+            return imported(self.target)
         except Exception as error:
             raise UserError(
                 f"plugin '{self.plugin}': the rule '{self.target}' cannot be loaded: {summary(error)}"

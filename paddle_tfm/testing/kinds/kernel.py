@@ -146,14 +146,19 @@ def _trials(subject: ComponentUnderTest) -> Trials:
     return Trials(subject)
 
 
-def _tried(subject: ComponentUnderTest, function: Callable[[Trials, Doing], Result]) -> Result:
-    """What comes of a function of the trials, in a process of its own, which a kernel may end."""
+def _tried(
+    subject: ComponentUnderTest, function: Callable[[Trials, Doing], Result], only_in_a_fork: str | None = None
+) -> Result:
+    """What comes of a function of the trials, in a process of its own, which a kernel may end. only_in_a_fork: what is
+    done, that can be done nowhere else."""
     device = subject.cls.device
     if (device == "cpu") != place.on_cpu():
         return Skip(f"it computes on a {device.upper()}: check it with --device {device}")
     trials = _trials(subject)
     _ = trials.fitting  # once, for all checks
     if not processes.can_fork():
+        if only_in_a_fork:
+            return Skip(f"{only_in_a_fork} on a CPU and on Linux only")
         return function(trials, lambda what: None)
     return in_child(lambda doing: function(trials, doing))
 
@@ -361,8 +366,8 @@ def _bytes(value: Any) -> bytes:
 )
 def in_bounds(subject: ComponentUnderTest) -> Result:
     def compute(trials: Trials, doing: Doing) -> Result:
-        if not (processes.can_fork() and paddle_compat.can_move_into()):
-            return Skip("memory is guarded on a CPU and on Linux only")
+        if not paddle_compat.can_move_into():
+            return Skip("this Paddle moves no tensor into guarded memory")
         for number in trials.fitting:
             for guarded in (Guarded(at_end=True), Guarded(at_end=False)):
                 call = trials.calls(number)
@@ -373,7 +378,7 @@ def in_bounds(subject: ComponentUnderTest) -> Result:
                 call.compute(trials.table)
         return Passed()
 
-    return _tried(subject, compute)
+    return _tried(subject, compute, "memory is guarded")
 
 
 # -------------------------------------------------------------------------------------------------------------- systems
@@ -387,8 +392,6 @@ def in_bounds(subject: ComponentUnderTest) -> Result:
 )
 def signals(subject: ComponentUnderTest) -> Result:
     def compare(trials: Trials, doing: Doing) -> Result:
-        if not processes.can_fork():
-            return Skip("signals are sent on a CPU and on Linux only")
         before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:REPEATED]}
         if failed := trials.again(before, doing):
             return Failed(f"computed twice, without a signal: {failed.text}")
@@ -404,7 +407,7 @@ def signals(subject: ComponentUnderTest) -> Result:
             signal.setitimer(signal.ITIMER_REAL, 0)
         return Note(f"{len(arrived):,} signals change no bit")
 
-    return _tried(subject, compare)
+    return _tried(subject, compare, "signals are sent")
 
 
 @check(
@@ -415,9 +418,7 @@ def signals(subject: ComponentUnderTest) -> Result:
 )
 def forks(subject: ComponentUnderTest) -> Result:
     def compare(trials: Trials, doing: Doing) -> Result:
-        if not processes.can_fork():
-            return Skip("processes are forked on a CPU and on Linux only")
         before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:REPEATED]}
         return in_child(lambda doing: trials.again(before, doing) or Passed(), FORK_SECONDS)
 
-    return _tried(subject, compare)
+    return _tried(subject, compare, "processes are forked")

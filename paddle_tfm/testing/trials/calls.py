@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -113,10 +114,14 @@ class RandomCall:
 
     def scale(self, factor: float) -> None:
         """Multiply all tensors, as they were first, by a factor, as an optimizer's step does: in place, by Paddle."""
-        self.start = getattr(self, "start", {name: each.numpy() for name, each in self.tensors.items()})
         for name, each in self.tensors.items():
             with paddle.no_grad():
-                paddle.assign(paddle.to_tensor(factor * self.start[name], each.dtype), output=each)
+                paddle.assign(paddle.to_tensor(factor * self._unscaled[name], each.dtype), output=each)
+
+    @cached_property
+    def _unscaled(self) -> Numbers:
+        """The tensors, as they are before the first `scale`."""
+        return {name: each.numpy() for name, each in self.tensors.items()}
 
     def replace_parameters(self) -> None:
         """Put other parameters in the place of those of its layers, of the same values."""

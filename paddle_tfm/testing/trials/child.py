@@ -77,7 +77,7 @@ class Guarded:
         self.libc = ctypes.CDLL(None, use_errno=True)
 
     def __call__(self, array: np.ndarray) -> np.ndarray:
-        """A copy of an array, in such memory, which stays until the process ends."""
+        """A copy of an array, in such memory, which is given back with it."""
         page = mmap.PAGESIZE
         inner = max(page, -(-array.nbytes // page) * page)
         memory = mmap.mmap(-1, inner + 2 * page)
