@@ -314,6 +314,10 @@ WRONG = {
                 "nothing\n",
             "padding",
         ),
+        ("a norm inside that is not told what is padding",
+         "self.inner_norm(context, info.valid, info.positions)", "self.inner_norm(context)", "norms_inside"),
+        ("a norm that is not applied",
+         "context = self.inner_norm(context, info.valid, info.positions)", "context = context", "norms_inside"),
     ],
     "attention/talking_heads": [
         (
@@ -383,12 +387,6 @@ WRONG = {
             'order = paddle.argsort(first.expand(valid.shape), 1)',
             "padding",
         ),
-    ],
-    "attention/multihead": [
-        ("a norm inside that is not told what is padding",
-         "self.inner_norm(context, info.valid, info.positions)", "self.inner_norm(context)", "norms_inside"),
-        ("a norm that is not applied",
-         "context = self.inner_norm(context, info.valid, info.positions)", "context = context", "norms_inside"),
     ],
     "attention_variants:DroppedValues": [
         ("a dropout of its own without its factor",
