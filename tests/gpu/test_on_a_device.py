@@ -26,6 +26,7 @@ ON_DEVICES = (
     "initializer",
     "optimizer",
     "search",
+    "kernel",
 )
 COMPONENTS = [
     pytest.param(entry.kind, entry.name, id=f"{entry.kind} {entry.name}")

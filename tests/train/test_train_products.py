@@ -8,9 +8,7 @@ import pytest
 
 from paddle_tfm import create_registry, processes
 from paddle_tfm.data.batches import collate
-from paddle_tfm.kernels import Mode, using
 from paddle_tfm.kernels.cpu import library, products
-from paddle_tfm.testing import examine
 from paddle_tfm.train.changes import changes, rounding
 from paddle_tfm.train.identity import identity
 
@@ -140,15 +138,3 @@ def test_a_layer_that_somebody_listens_to_is_called(make_trainer):
     trainer.run.model.train()
     trainer.step(1, trainer.next_batches())
     assert called == {"query": 1, "output": 1}
-
-
-@pytest.mark.conformance
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [("attention", "multihead"), ("feed_forward", "relu"), ("head", "tied"), ("head", "linear"), ("placement", "pre")],
-)
-def test_the_kit_holds_with_onednns_products(kind, name):
-    registry = create_registry()
-    with using(Mode("step", "float32"), registry.kernels()):
-        report = examine(kind, name, registry=registry)
-    assert [str(outcome) for outcome in report.failures] == []
