@@ -6,7 +6,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm import create_registry, processes
+from paddle_tfm import processes
 from paddle_tfm.data.batches import collate
 from paddle_tfm.kernels.cpu import library, products
 from paddle_tfm.train.changes import changes, rounding
