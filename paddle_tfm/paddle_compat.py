@@ -144,6 +144,16 @@ def empty(shape: Sequence[int]) -> Tensor:
     return kernel(shape, paddle.float32, CPU)
 
 
+def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x · weight + bias, without gradients.
+
+    The kernel that `F.linear` calls, which looks a flag up before, for 40 microseconds: a step of a search calls it
+    forty times. Otherwise `F.linear`.
+    """
+    kernel = _private(paddle, "_C_ops", "linear")
+    return nn.functional.linear(x, weight, bias) if kernel is None else kernel(x, weight, bias)
+
+
 def sum_of_squares(x: Tensor) -> Tensor:
     """Σ x², [1], in float32.
 

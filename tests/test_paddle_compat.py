@@ -88,6 +88,16 @@ def test_the_sum_of_squares(without, rng, shape):
                 without(paddle._C_ops, "squared_l2_norm")
 
 
+def test_a_product_of_a_search(without, rng):
+    x, weight, bias = (rng.standard_normal(shape).astype("float32") for shape in ([2, 5, 3], [3, 4], [4]))
+    for _ in range(2):
+        with paddle.no_grad():
+            y = paddle_compat.linear(*map(paddle.to_tensor, (x, weight, bias)))
+        np.testing.assert_allclose(y.numpy(), x @ weight + bias, rtol=1e-6, atol=1e-6)
+        if hasattr(paddle._C_ops, "linear"):
+            without(paddle._C_ops, "linear")
+
+
 def test_an_empty_tensor_has_shape_type_and_place(without):
     for _ in range(2):
         x = paddle_compat.empty([2, 3])

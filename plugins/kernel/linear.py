@@ -5,7 +5,7 @@ from __future__ import annotations
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import ops
+from paddle_tfm import ops, paddle_compat
 from paddle_tfm.kernels import Call, function
 from paddle_tfm.kernels.cpu import products
 from paddle_tfm.protocols import Kernel
@@ -22,7 +22,9 @@ class LinearByProducts(Kernel):
     def fits(self, call: Call) -> bool:
         x, weight, bias, transpose = call.args
         tensors = (x, weight) if bias is None else (x, weight, bias)
-        if call.mode.phase != "step" or not all(map(products.is_plain, tensors)):
+        if call.mode.phase == "search":
+            return bias is not None and not transpose and x.dtype == weight.dtype
+        if not all(map(products.is_plain, tensors)):
             return False
         inner, width = weight.shape[::-1] if transpose else weight.shape
         if x.shape[-1] != inner or (bias is not None and bias.shape != [width]):
@@ -31,6 +33,8 @@ class LinearByProducts(Kernel):
 
     def run(self, call: Call) -> Tensor:
         x, weight, bias, transpose = call.args
+        if call.mode.phase == "search":
+            return paddle_compat.linear(x, weight, bias)
         if call.mode.products is not None:
             tensors = (x, weight) if bias is None else (x, weight, bias)
             return function.apply(products.Linear(transpose, call.mode.products, call.cache), *tensors)
