@@ -55,7 +55,8 @@ class Dropping(Protocol):
 class Call:
     """One call: of a layer with `args`, or of an op (`layer` None), whose defaults are filled in.
 
-    `cache` is a dict that lives as long as the block of `using`, for what is computed from weights or inputs once.
+    `cache` is a dict that lives as long as the block of `using`, for what is computed from weights or inputs once: of
+    each layer its own, of all ops one.
     """
 
     layer: Any
@@ -128,7 +129,8 @@ def _computed(of: Any, layer: nn.Layer | None, args: tuple[Any, ...], formula: C
     use = _in_use.get()
     kernel = None if use is None else use.kernels.get(of)
     if use is not None and kernel is not None and (layer is None or paddle_compat.called_plainly(layer)):
-        this = Call(layer, args, use.mode, use.cache)
+        cache = use.cache if layer is None else use.cache.setdefault(id(layer), {})
+        this = Call(layer, args, use.mode, cache)
         if kernel.fits(this):
             return kernel.run(this)
     return formula(*args)

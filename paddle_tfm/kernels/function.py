@@ -75,4 +75,10 @@ class _Call(PyLayer):
             return [None, *function.differentiable_backward(gradient)]
         if function.once:
             ctx.function = None  # Paddle keeps `ctx` until the loss is gone
-        return [None, *function.backward(gradient)]
+        gradients = function.backward(gradient)
+        if len(gradients) != len(function.wanted):
+            raise ValueError(
+                f"`backward` of {type(function).__name__} must give a gradient, or None, for each of "
+                f"{len(function.wanted)} inputs, but gives {len(gradients)}"
+            )
+        return [None, *gradients]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import NamedTuple
+from collections import Counter
+from typing import Any, NamedTuple
 
 import numpy as np
 from paddle import Tensor
 
 from paddle_tfm.data.batches import Batch, collate
+from paddle_tfm.kernels import AnyKernel, Call
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import trained_parameters
 from paddle_tfm.recipe.plan import Plan
@@ -23,7 +25,7 @@ ROUNDING = {"float32": 1e-4, "bfloat16": 5e-2}  # of products → what gradients
 
 class Beside(NamedTuple):
     """A step both ways: the losses, ‖difference‖ / ‖gradient by formulas‖ over all parameters, what of it rounding
-    explains, and the seconds of each, medians."""
+    explains, the seconds of each, medians, and how often each kernel computed in one."""
 
     loss: float
     loss_by_formulas: float
@@ -31,11 +33,23 @@ class Beside(NamedTuple):
     rounding: float
     seconds: float
     seconds_by_formulas: float
+    calls: Counter[str]
 
     @property
     def same(self) -> bool:
         """Whether the numbers are the same up to rounding."""
         return self.gradient <= self.rounding and abs(self.loss - self.loss_by_formulas) <= self.rounding
+
+
+class _Counted:
+    """A kernel, and how often it computes."""
+
+    def __init__(self, kernel: AnyKernel, name: str, calls: Counter[str]):
+        self.fits, self.kernel, self.name, self.calls = kernel.fits, kernel, name, calls
+
+    def run(self, call: Call) -> Any:
+        self.calls[self.name] += 1
+        return self.kernel.run(call)
 
 
 def beside_formulas(plan: Plan) -> Beside:
@@ -44,21 +58,26 @@ def beside_formulas(plan: Plan) -> Beside:
     model = build(plan.sound_model, VOCABULARY, VOCABULARY, seed)
     model.train()
     step, batch = Gradients(model, trained_parameters(model), settings.train, seed), _batch(plan)
-    kernels, losses, gradients = model.kernels, {}, {}
+    names = {of: component.name for of, component in plan.sound_model.kernels.items()}
+    calls: Counter[str] = Counter()
+    kernels = {of: _Counted(kernel, names[of], calls) for of, kernel in model.kernels.items()}
+    losses, gradients = {}, {}
     seconds: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(ROUNDS + 1):
         for by_kernels in seconds:
             model.kernels = kernels if by_kernels else {}
             step.clear()
+            if by_kernels:
+                calls.clear()
             begin = time.perf_counter()
             losses[by_kernels] = step.backward(1, [batch]).loss
             seconds[by_kernels].append(time.perf_counter() - begin)
             gradients[by_kernels] = [_array(parameter) for parameter in step.parameters]
     difference = sum(float(np.square(a - b).sum()) for a, b in zip(gradients[True], gradients[False]))
     whole = sum(float(np.square(b).sum()) for b in gradients[False])
-    times = [statistics.median(seconds[by_kernels][1:]) for by_kernels in (True, False)]
+    fast, slow = (statistics.median(seconds[by_kernels][1:]) for by_kernels in (True, False))
     relative = (difference / whole) ** 0.5 if whole else difference
-    return Beside(losses[True], losses[False], relative, ROUNDING[settings.train.products], *times)
+    return Beside(losses[True], losses[False], relative, ROUNDING[settings.train.products], fast, slow, calls)
 
 
 def _array(parameter: Tensor) -> np.ndarray:

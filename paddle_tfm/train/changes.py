@@ -53,12 +53,19 @@ def gaps(
         a, b = one[1][section], other[1][section]
         for what in dict.fromkeys([*a, *b]):
             here, there = a.get(what, ABSENT), b.get(what, ABSENT)
-            if here == there or (section == PLUGINS and ABSENT in (here, there) and _plugins_of(a) == _plugins_of(b)):
-                continue  # a component that only one of them has is a setting; what matters is who provides it
+            if here == there or (section == PLUGINS and ABSENT in (here, there) and _is_setting(what, a, b)):
+                continue
             if what == VOCABULARY and ABSENT in (here, there):  # nobody has learned it yet
                 continue
             items.append(Gap(section, what, here, there))
     return items
+
+
+def _is_setting(component: str, one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Whether a setting says that one of them has this component and the other has not: one plugin provides it to both;
+    or it is a kernel, and the other trains with none (`train.kernels`)."""
+    with_kernels = [any(name.startswith("kernel ") for name in each) for each in (one, other)]
+    return (component.startswith("kernel ") and not all(with_kernels)) or _plugins_of(one) == _plugins_of(other)
 
 
 def _plugins_of(components: Mapping[str, object]) -> set[object]:

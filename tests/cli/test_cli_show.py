@@ -67,6 +67,7 @@ def test_a_component_of_a_file_is_shown_with_its_options(tmp_path):
     done = call("show", "norm:mine", "--plugin", tmp_path / "mine.py")
     assert done.status == 0, done.err
     assert "Divides by [b]the norm[/b]." in done.out
+    assert f"paddle-tfm plugin check norm:mine --plugin {tmp_path / 'mine.py'}" in done.out
     assert re.search(r"^share +number +0\.5$", done.out, re.M)
     assert "d_model: the width C of what is normalized" in done.out
 

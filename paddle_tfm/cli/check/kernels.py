@@ -24,6 +24,8 @@ def check_kernels(variants: Mapping[str, Plan]) -> None:
             f"{step.gradient:.1e} (rounding: up to {step.rounding:.0e}); a step takes {step.seconds * 1e3:,.0f} ms, "
             f"by formulas {step.seconds_by_formulas * 1e3:,.0f} ms, {times:.2f} × as long"
         )
+        calls = ", ".join(f"{kernel} {number}" for kernel, number in step.calls.most_common())
+        console().print(f"  calls by kernels: {calls or 'none, since no kernel fits any'}")
     if wrong:
         click.echo("`paddle-tfm plugin check kernel:NAME` examines a kernel alone", err=True)
         raise click.exceptions.Exit(1)

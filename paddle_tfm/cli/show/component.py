@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -41,6 +42,8 @@ def facts(entry: Entry, registry: Registry) -> dict[str, Any]:
     meanings = _meanings(inspect.getdoc(protocol) or "")
     options = registry.options(entry.kind, entry.name)
     settings = _example_settings(options, givens, entry, registry)
+    plugin = f" --plugin {shlex.quote(entry.provider.source)}" if entry.provider.is_file else ""
+    command = _on_command_line(entry.kind, settings) + plugin
     return {
         "kind": entry.kind,
         "name": entry.name,
@@ -56,7 +59,8 @@ def facts(entry: Entry, registry: Registry) -> dict[str, Any]:
         "papers": _papers(docstring),
         "default": default(entry.kind) == entry.name,
         "recipes": uses(entry.kind, entry.name, registry),
-        "example": {"recipe": _in_recipe(entry.kind, settings), "command": _on_command_line(entry.kind, settings)},
+        "example": {"recipe": _in_recipe(entry.kind, settings), "command": command},
+        "check": f"paddle-tfm plugin check {entry.kind}:{entry.name}{plugin}",
     }
 
 
@@ -101,7 +105,7 @@ def print_page(about: Mapping[str, Any]) -> None:
     if about["example"]["recipe"]:
         _line(f"  in a recipe     {_plain(about['example']['recipe'])}")
     _line(f"  for one run     {_plain(about['example']['command'])}")
-    _line(f"  is it right?    paddle-tfm plugin check {title}")
+    _line(f"  is it right?    {_plain(about['check'])}")
 
 
 def _recipes(about: Mapping[str, Any]) -> None:

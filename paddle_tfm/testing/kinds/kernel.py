@@ -183,7 +183,8 @@ def fits(subject: ComponentUnderTest) -> Result:
     "kernel",
     invariant="values and gradients are those of the formula: all shapes, masks and options, in training and search",
     consequence="a recipe says one thing and trains another",
-    hint="what differs, and where: in the last rows or columns, by a bias, at padding, at widths that no block divides",
+    hint="what differs (where the outputs are right, the backward), and where: in the last rows or columns, by a bias, "
+    "at padding, at options or widths that it does not look at",
 )
 def same_as_formula(subject: ComponentUnderTest) -> Result:
     return _tried(subject, lambda trials, doing: _first(trials.compared(number, doing) for number in trials.fitting))
@@ -291,7 +292,9 @@ def no_stale_weights(subject: ComponentUnderTest) -> Result:
             return Skip("its caller gives the argument away, and cannot call it again")
         tried = 0
         for number in trials.fitting[:REPEATED]:
-            if trials.compared(number, doing):  # it is wrong with any weights
+            right = trials.calls(number)
+            doing(right)
+            if off(right.compute(), trials.calls(number).compute(trials.table), right):  # it is wrong with any weights
                 continue
             for what, factor, got in _changed(trials, number):
                 tried, call = tried + 1, trials.calls(number)

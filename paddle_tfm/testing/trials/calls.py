@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
@@ -74,13 +74,21 @@ class RandomCall:
     """One call: of an op, or of a layer, with random arguments.
 
     Attributes:
-        layers: all that are in it, by name; "" is the layer that is called. tensors: the numbers that it computes with,
-            of its arguments and parameters, by name; those that want a gradient get one. upstream: the gradients of its
-            outputs, where they lie, and as they were.
+        options: those of the layer that are not its defaults. layers: all that are in it, by name; "" is the layer that
+            is called. tensors: the numbers that it computes with, of its arguments and parameters, by name; those that
+            want a gradient get one. upstream: the gradients of its outputs, where they lie, and as they were.
     """
 
-    def __init__(self, of: Any, layer: LayerComponent | None, args: tuple[Any, ...], mode: Mode, seed: int):
-        self.of, self.args, self.mode, self.seed = of, args, mode, seed
+    def __init__(
+        self,
+        of: Any,
+        layer: LayerComponent | None,
+        args: tuple[Any, ...],
+        mode: Mode,
+        seed: int,
+        options: Mapping[str, object],
+    ):
+        self.of, self.args, self.mode, self.seed, self.options = of, args, mode, seed, options
         self.function: Any = of if layer is None else getattr(layer, "attend", layer)
         self.names = _names(of.formula if layer is None else getattr(layer, "attend", layer.forward))
         self.taps = [Tap(), *(each for each in args if isinstance(each, Tap))]
@@ -110,7 +118,8 @@ class RandomCall:
 
     def __str__(self) -> str:
         shapes = ", ".join(f"{name} {list(each.shape)}" for name, each in self.tensors.items())
-        return f"{shapes} ({self.mode.phase}, products: {self.mode.products}, call {self.seed})"
+        options = "".join(f"{name}: {value}, " for name, value in self.options.items())
+        return f"{shapes} ({options}{self.mode.phase}, products: {self.mode.products}, call {self.seed})"
 
     def scale(self, factor: float) -> None:
         """Multiply all tensors, as they were first, by a factor, as an optimizer's step does: in place, by Paddle."""
@@ -133,8 +142,8 @@ class RandomCall:
                 self.tensors[f"{name}.{path}".lstrip(".")] = new
 
     def under(self, kernels: Mapping[Any, Any] | None) -> AbstractContextManager[None]:
-        """A block in which `kernels` compute it; None: the formulas do."""
-        return nullcontext() if kernels is None else using(self.mode, kernels)
+        """A block in which `kernels` compute it; None: the formulas do, within a block of kernels too."""
+        return using(self.mode, kernels or {})
 
     def compute(self, kernels: Mapping[Any, Any] | None = None, step: int = 1) -> Numbers:
         """What `numbers` gives, in a block of its own."""
@@ -214,7 +223,9 @@ def off(expected: Numbers, got: Numbers, call: RandomCall, exact: bool = False) 
             at = np.unravel_index(np.argmax(wrong), wrong.shape)
             digits = 9 if exact else 6
             seen = f"{other[at]:.{digits}g} instead of {right[at]:.{digits}g} at {[int(each) for each in at]}"
-            return Failed(f"{name} is {seen}, and wrong in {wrong.sum()} of {wrong.size} places: {call}")
+            where = f"wrong in {wrong.sum()} of {wrong.size} places"
+            where += "; the outputs are right" if "the gradient of" in name else ""
+            return Failed(f"{name} is {seen}, and {where}: {call}")
     return None
 
 
@@ -259,8 +270,11 @@ class Calls:
         products = self.products[int(rng.integers(len(self.products)))] if rng.random() < 0.7 else None
         mode = Mode("step", products) if training else Mode("search")
         with default_dtype("float64" if rng.random() < 0.1 else "float32"):
-            layer, args = self._of_layer(rng) if isinstance(self.of, type) else (None, self.of.examples(rng))
-        call = RandomCall(self.of, layer, args, mode, number)
+            if isinstance(self.of, type):
+                layer, options, args = self._of_layer(rng)
+            else:
+                layer, options, args = None, {}, self.of.examples(rng)
+        call = RandomCall(self.of, layer, args, mode, number, options)
         of_arguments = {id(each) for _, each in call.named()}
         for tensor in call.tensors.values():
             needs_none = bool(rng.random() < 0.15) and frozen
@@ -270,8 +284,8 @@ class Calls:
                 each.rate = 0.0
         return call
 
-    def _of_layer(self, rng: np.random.Generator) -> tuple[LayerComponent, tuple[Any, ...]]:
-        """A layer, and arguments to call it with: texts of several lengths, padded at their ends."""
+    def _of_layer(self, rng: np.random.Generator) -> tuple[LayerComponent, dict[str, object], tuple[Any, ...]]:
+        """A layer, its options, and arguments to call it with: texts of several lengths, padded at their ends."""
         kind, heads = self.subject.kind, int(rng.choice(HEADS))
         sizes = {"d_model": heads * int(rng.choice(HEAD_DIMS)), "num_heads": heads, "d_ff": int(rng.choice(HIDDEN))}
         site = self.subject.site(str(rng.choice(self.subject.site_names)))
@@ -282,16 +296,16 @@ class Calls:
         x, info = self._text(rng, batch, length, sizes["d_model"], encoding)
         tap = Tap(recording=bool(rng.random() < 0.1))
         if kind == "norm":
-            return layer, (x, info.valid, info.positions)
+            return layer, options, (x, info.valid, info.positions)
         if kind == "feed_forward":
-            return layer, (x, info, tap)
+            return layer, options, (x, info, tap)
         if kind == "placement":
-            return layer, (x, [Linear(x.shape[2], x.shape[2]) for _ in _sites(site)], info)
+            return layer, options, (x, [Linear(x.shape[2], x.shape[2]) for _ in _sites(site)], info)
         source, of_source = x, info
         if site.sublayer == "cross":
             source, of_source = self._text(rng, batch, int(rng.choice(LENGTHS)), sizes["d_model"], encoding)
         mask = Mask(info.positions, of_source.positions, of_source.valid, site.causal, encoding)
-        return layer, (x, source, of_source, info, mask, tap)
+        return layer, options, (x, source, of_source, info, mask, tap)
 
     def _layer(self, rng: np.random.Generator, site: LayerSite, sizes: dict[str, int]) -> tuple[Any, dict[str, object]]:
         """A layer, and the options that it is built with: some of them others than by default, where it takes them."""

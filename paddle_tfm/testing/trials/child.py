@@ -21,6 +21,8 @@ from paddle_tfm.testing.results import ComponentError, Failed, Result
 SECONDS = 120.0  # in which a function must end
 Doing = Callable[[object], None]  # told what the function is doing, so that it is known if it never ends
 
+_OF_PADDLE = re.compile(r"^.*?Error message in backward of .*?=+ ")  # before what a backward of one's own raised
+
 
 def in_child(function: Callable[[Doing], Result], seconds: float = SECONDS) -> Result:
     """What `function` returns, computed in a fork of this process on one thread; Failed where that ends or waits for
@@ -39,7 +41,7 @@ def in_child(function: Callable[[Doing], Result], seconds: float = SECONDS) -> R
             except ComponentError as error:
                 return Failed(str(error))
             except Exception as error:  # of somebody's code
-                text = " ".join(str(error).split())[:200]
+                text = _OF_PADDLE.sub("", " ".join(str(error).split()))[:200]
                 return Failed(f"{type(error).__name__}: {text}{line_of(error)}{_on(said)}", raised=True)
 
         worker = processes.Worker(serve)

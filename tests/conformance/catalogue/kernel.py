@@ -26,6 +26,10 @@ WRONG = {
          "*inputs, kept={}):\n        x, self.weight, bias = (each.numpy() for each in inputs)\n"
          "        self.weight = kept.setdefault((inputs[1].name, inputs[1].inplace_version), self.weight)\n",
          "no_stale_weights"),
+        ("keeps weights in the cache without the tensor", "return function.apply(_Function(valid), x,",
+         "computed, weight = _Function(valid), paddle.to_tensor(call.layer.weight.numpy())\n"
+         "        computed.forward = lambda x, _, bias: _Function.forward(computed, x, call.cache.setdefault(0, weight), bias)\n"
+         "        return function.apply(computed, x,", "no_stale_weights"),
         ("the input is centred in place", "(each.numpy() for each in inputs)\n        self.centred = x - ",
          "(np.from_dlpack(each.detach()) for each in inputs)\n        self.centred = x\n        x -= ",
          "arguments_unchanged"),
