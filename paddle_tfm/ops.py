@@ -122,12 +122,6 @@ def argmax(rows: Tensor) -> np.ndarray:
 
 
 @op
-def pick(rows: Tensor, columns: np.ndarray) -> np.ndarray:
-    """The number in one column of each row [N, C], columns int64 [N] → [N]."""
-    return rows.take_along_axis(paddle.to_tensor(columns).unsqueeze(1), 1)[:, 0].numpy()
-
-
-@op
 def top_k(rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest of each row [N, C], falling, and their columns int64: [N, k] each, without a gradient. Of equals at
     the end, either may be returned."""

@@ -21,7 +21,6 @@ def register_kernels():
         "mean_over_channels": f"{ROOM}.rows:MeanByProduct",
         "multi_head": f"{ROOM}.multi_head:MultiHeadAsOne",
         "outer": f"{ROOM}.rows:OuterByProduct",
-        "pick": f"{ROOM}.rows:PickByNumPy",
         "rms_gpu": f"{ROOM}.gpu:RMSNormByPaddle",
         "relu": f"{ROOM}.relu:ReLUAsOne",
         "softmax_nll": f"{ROOM}.softmax:SoftmaxNLL",

@@ -73,16 +73,6 @@ class ArgmaxByNumPy(_OnCPU):
         return _array(call.args[0]).argmax(1)
 
 
-class PickByNumPy(_OnCPU):
-    """NumPy takes the numbers from where they lie."""
-
-    of = ops.pick
-
-    def run(self, call: Call) -> np.ndarray:
-        rows, columns = call.args
-        return _array(rows)[np.arange(len(columns)), columns]
-
-
 class TopKByBlocks(_OnCPU):
     """NumPy looks at a row in blocks: at least k numbers are no smaller than the k-th of the blocks' maxima, and few
     are, so that only those are sorted."""

@@ -9,7 +9,6 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import ops
 from paddle_tfm.protocols import Decoding, Hypothesis
 from paddle_tfm_plugins.search._bounded import Bounded
 
@@ -46,7 +45,7 @@ class OneByOne(Bounded):
             full = [len(output.ids) == decoding.max_lengths[output.index] for output in alive]
             if any(full):
                 chosen = np.where(full, decoding.eos, chosen)
-            scores = ops.pick(log_probs, chosen)
+            scores = log_probs.take_along_axis(paddle.to_tensor(chosen).unsqueeze(1), 1).squeeze(1)  # [R, 1] -> [R]
             unfinished = []
             for row, (output, token, score) in enumerate(zip(alive, chosen.tolist(), scores.tolist())):
                 output.score += score

@@ -82,12 +82,6 @@ def _rows_column_and_row(rng: np.random.Generator) -> tuple[Any, ...]:
     return matrix, normal(rng, matrix.shape[0], 1), normal(rng, 1, matrix.shape[1])
 
 
-@examples(ops.pick)
-def _rows_and_columns(rng: np.random.Generator) -> tuple[Any, ...]:
-    matrix = rows(rng)
-    return matrix, rng.integers(0, matrix.shape[1], matrix.shape[0])
-
-
 @examples(ops.top_k)
 def _rows_and_number(rng: np.random.Generator) -> tuple[Any, ...]:
     """Of few words, and of as many as a vocabulary has."""
