@@ -72,6 +72,7 @@ KINDS: dict[str, str] = {
     "section": "register_sections",
     "kernel": "register_kernels",
 }
+EXPORT_RULES = "register_ctranslate2_rules"
 LISTENER = "listener"  # what a plugin with `on_` hooks is: it registers nothing, and has its plugin's name
 
 

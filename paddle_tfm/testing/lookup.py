@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from paddle_tfm.errors import UserError, nearest, unknown
-from paddle_tfm.hookspecs import KINDS, LISTENER, PROJECT
+from paddle_tfm.hookspecs import EXPORT_RULES, KINDS, LISTENER, PROJECT
 from paddle_tfm.plugin_errors import FILE_MODULE
 from paddle_tfm.plugins import listeners, load_file
 from paddle_tfm.registry import AS_KINDS, Registry, no_component
@@ -78,6 +78,8 @@ def _in_file(path: Path, attribute: str, registry: Registry) -> list[tuple[str, 
     if any(name.startswith("on_") for name in _hooks(module)):
         load_file(plugins, path)
         entries += [(LISTENER, name) for name in listeners(plugins) if plugins.providers[name].source == str(path)]
+    if not entries and EXPORT_RULES in _hooks(module):
+        raise UserError(f"{path} has export rules alone, which are proved by `paddle-tfm export RUN --plugin {path}`")
     if not entries:
         raise UserError(
             f"{path} registers nothing, and holds no component class; for an ordinary layer: --as {AS_KINDS[0]} "

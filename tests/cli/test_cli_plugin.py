@@ -206,6 +206,15 @@ def test_what_cannot_be_checked_is_one_sentence(arguments, message):
     assert "Traceback" not in done.err
 
 
+def test_a_file_of_export_rules_says_what_proves_them(tmp_path):
+    (tmp_path / "rules.py").write_text(
+        "from paddle_tfm import hookimpl\n@hookimpl\ndef register_ctranslate2_rules():\n    return {}\n"
+    )
+    done = call("plugin", "check", tmp_path / "rules.py")
+    assert done.status == 2
+    assert "has export rules alone, which are proved by `paddle-tfm export RUN --plugin" in done.err
+
+
 def test_a_layer_of_many_must_be_named():
     done = call("plugin", "check", "--as", "encoder-decoder", twin("transformer"))
     assert done.status == 2

@@ -51,6 +51,21 @@ def test_each_thing_that_is_changed_is_found_alone(tmp_path):
     assert gaps(base, made("b", [run(tmp_path / "same")])) == []
 
 
+def test_a_run_without_kernels_differs_by_that_setting_alone(tmp_path):
+    kernels = {f"kernel {name}": f"fast 1.0 sha256:{name}" for name in ("linear", "relu")}
+    base = made("a", [run(tmp_path / "a", identity={"components": {"task reverse": "paddle_tfm 1", **kernels}})])
+    without = run(
+        tmp_path / "b",
+        "task: reverse\ntrain: {kernels: false}\n",
+        identity={"components": {"task reverse": "paddle_tfm 1"}},
+    )
+    (gap,) = gaps(base, made("b", [without]))
+    assert gap == ("settings", "train", ABSENT, {"kernels": False})  # and none for each kernel
+    other = {"task reverse": "paddle_tfm 1", **kernels, "kernel relu": "fast 1.1 sha256:relu2"}
+    (gap,) = gaps(base, made("c", [run(tmp_path / "c", identity={"components": other})]))
+    assert gap[:2] == ("plugins", "kernel relu")
+
+
 def test_what_may_change_last_bits_says_so(tmp_path):
     """Of build and machine; a difference of settings changes more than last bits."""
     base = made("a", [run(tmp_path / "a")])

@@ -132,3 +132,13 @@ def test_without_gradients_nothing_is_recorded(inputs):
     with paddle.no_grad():
         assert function.apply(Affine(), *inputs).stop_gradient
     assert function.apply(Affine(), *[each.detach() for each in inputs]).stop_gradient
+
+
+def test_a_backward_that_forgets_an_input_is_named(inputs):
+    class Short(Affine):
+        def backward(self, gradient):
+            return super().backward(gradient)[:2]
+
+    x, w, b = inputs
+    with pytest.raises(Exception, match="`backward` of Short must give a gradient, or None, for each of 3 inputs"):
+        function.apply(Short(), x, w, b).sum().backward()

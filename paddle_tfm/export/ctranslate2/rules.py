@@ -12,12 +12,11 @@ from typing import Any
 from paddle_tfm.component_source import module_file
 from paddle_tfm.components import imported
 from paddle_tfm.errors import UserError
+from paddle_tfm.hookspecs import EXPORT_RULES
 from paddle_tfm.plugin_errors import of_plugin, summary
 from paddle_tfm.protocols import Refusal
 from paddle_tfm.protocols.component import Component
 from paddle_tfm.registry import Registry
-
-HOOK = "register_ctranslate2_rules"
 
 
 class ExportRefused(UserError):
@@ -77,12 +76,12 @@ class Rules:
     def __init__(self, registry: Registry):
         self._registry = registry
         self._rules: list[Rule] = []
-        for implementation in getattr(registry.plugins.manager.hook, HOOK).get_hookimpls():
+        for implementation in getattr(registry.plugins.manager.hook, EXPORT_RULES).get_hookimpls():
             name = implementation.plugin_name
             try:
                 self._rules += [_rule(*item, name) for item in dict(implementation.function()).items()]
             except Exception as error:
-                registry.plugins.failures[name] = f"{HOOK}: {summary(error)}"
+                registry.plugins.failures[name] = f"{EXPORT_RULES}: {summary(error)}"
 
     def held(self, component: Component) -> Answer:
         """What the rule of a component's class returns. It gets the component, and `held`, which is this method, if it
