@@ -28,7 +28,7 @@ def forked(function):
         function()
         os._exit(0)
     except BaseException as error:
-        print(f"[{type(error).__name__}] {error}", flush=True)
+        os.write(1, f"[{type(error).__name__}] {error}\n".encode())  # at once: another rank may write too
         os._exit(2)
 
 
