@@ -14,7 +14,7 @@ from paddle_tfm.protocols import Kernel
 class LinearByProducts(Kernel):
     """The product with its bias, and its gradients, by the libraries in Paddle's wheel, in float32 or bfloat16. Where
     they are not in use (`train.products`), the bias is broadcast by a matrix product: its gradient is one too, where
-    Paddle's sum over rows takes a fifth of a training step."""
+    Paddle's sum over rows takes a fifth of a training step. In a search, Paddle's product without its look at a flag."""
 
     of = ops.linear
     device = "cpu"
@@ -23,7 +23,7 @@ class LinearByProducts(Kernel):
         x, weight, bias, transpose = call.args
         tensors = (x, weight) if bias is None else (x, weight, bias)
         if call.mode.phase == "search":
-            return bias is not None and not transpose and x.dtype == weight.dtype
+            return bias is not None and not transpose
         if not all(map(products.is_plain, tensors)):
             return False
         inner, width = weight.shape[::-1] if transpose else weight.shape
