@@ -14,7 +14,7 @@ from paddle_tfm.protocols import Kernel
 class LinearByProducts(Kernel):
     """The product with its bias, and its gradients, by the libraries in Paddle's wheel, in float32 or bfloat16. Where
     they are not in use (`train.products`), the bias is broadcast by a matrix product: its gradient is one too, where
-    Paddle's sum over rows takes a fifth of a training step. In a search, Paddle's product without its look at a flag."""
+    Paddle's sum over rows takes a fifth of a training step. In a search Paddle's product, without a look at a flag."""
 
     of = ops.linear
     device = "cpu"
