@@ -56,7 +56,7 @@ def test_what_comes_back(library, tmp_path, caplog):
 def test_what_the_library_cannot_do_is_a_sentence(library, tmp_path):
     path = tmp_path / "mine.json"
     library.Tokenizer(library.models.WordLevel({"a": 0}, unk_token="[UNK]")).save(str(path))
-    with pytest.raises(UserError, match="cannot encode a text: .*UNK"):
+    with pytest.raises(UserError, match=r"cannot encode a text: .*UNK"):
         HuggingFace(str(path)).fit(iter(TEXTS))
 
 
