@@ -72,10 +72,6 @@ def test_tokens_are_drawn_from_what_the_formula_says(options, p):
     assert is_drawn_from(tokens, p)
 
 
-def test_that_test_sees_a_wrong_distribution():
-    assert not is_drawn_from(first_tokens(Sampling()), P**0.9)
-
-
 def test_steps_sentences_samples_and_seeds_are_independent():
     """Pairs of draws that differ in one number only come with the product of their probabilities."""
     log_p = np.where(np.arange(6) == EOS, MASKED_SCORE, LOG_P)  # two tokens each
