@@ -15,10 +15,8 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.export import folder as folders
 from paddle_tfm.export.ctranslate2.rules import ExportRefused, Rules
 from paddle_tfm.export.ctranslate2.spec import load_ctranslate2, tokens
-from paddle_tfm.export.folder import export, export_folder, is_current, source_of
+from paddle_tfm.export.folder import export, export_folder
 from paddle_tfm_plugins.placement.pre import Pre
-
-LINES = ["1 2 3", "", "4", "0 5 1 2", "what is this", "3 3"]
 
 
 @pytest.fixture
@@ -97,15 +95,6 @@ def test_a_file_that_somebody_put_into_an_export_is_not_removed(run, rules, tmp_
     with pytest.raises(UserError, match=r"source/notes\.txt is no file of the export there"):
         export(run, rules, tmp_path / "model")
     assert (tmp_path / "model/source/notes.txt").read_text() == "mine"
-
-
-def test_an_export_of_other_weights_is_not_current(run, rules):
-    folder = export_folder(run)
-    export(run, rules, folder)
-    source = source_of(run, "best", "float32")
-    assert is_current(folder, source)
-    assert not is_current(folder, source | {"weights": "0"}) and not is_current(folder.parent / "none", source)
-    assert export_folder(run, "int8", "last").name == "ctranslate2-int8-last"
 
 
 def test_pieces_stay_different():

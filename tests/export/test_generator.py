@@ -10,7 +10,6 @@ import pytest
 
 from paddle_tfm.data.vocabulary import BOS, EOS, UNKNOWN
 from paddle_tfm.export.ctranslate2.generator import ExportedGenerator
-from paddle_tfm.inference import generate as own
 from paddle_tfm.inference.generate import continue_ids
 
 WINDOW = 64  # model.max_length of these models
@@ -89,8 +88,3 @@ def test_a_beam_writes_what_is_more_probable_than_greedy_does(both, components):
     ]
     means = np.mean(scores, 1)
     assert means[0] < means[1] and abs(means[1] - means[2]) < 0.5
-
-
-def test_its_window_is_that_of_our_own(both):
-    model, _ = both
-    assert own.Continuation(model, [5] * 100, 10, 0)._window(1).shape == [1, 1 + (WINDOW - 1) // 2]

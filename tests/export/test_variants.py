@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from paddle_tfm.data.vocabulary import EOS
-from paddle_tfm.errors import UserError
 from paddle_tfm.export.ctranslate2.decoder import ExportedDecoder
 from paddle_tfm.export.ctranslate2.spec import load_ctranslate2
 from paddle_tfm.export.proof import prove
@@ -203,11 +202,6 @@ def test_texts_beyond_the_tables_are_left_to_our_search(make_random, write, code
     mixed = [*sentences[:3], *long, *sentences[3:6]]
     theirs = ExportedDecoder(model, folder, rules.held, *sides, held.positions)(mixed, search)
     assert ids(theirs) == ids(decode_all(model, mixed, search))
-
-
-def test_a_draw_is_refused(both, components, sentences):
-    with pytest.raises(UserError, match="search 'sampling' has no export rule"):
-        both[1](sentences, components.build("search", "sampling", ""))
 
 
 @pytest.mark.parametrize("quantization", ["int8", "int16", "bfloat16"])

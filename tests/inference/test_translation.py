@@ -87,11 +87,6 @@ def test_outputs_begin_with_the_prefix(trained_run, search):
     assert ids(trained_run.hypotheses(["4"], search, prefix=" ")) == ids(trained_run.hypotheses(["4"], search))
 
 
-def test_a_prefix_counts_in_the_score(trained_run):
-    (output,) = trained_run.hypotheses(["1 2 3"], Greedy(), prefix="6 6 6")[0]
-    assert output.score == pytest.approx(likelihood(trained_run, "1 2 3", output.ids), abs=1e-3)
-
-
 @pytest.mark.parametrize("tokenizer", ["char", "mixed", "{name: sentencepiece, size: 270}"])
 def test_a_prefix_is_cut_like_a_whole_output(tmp_path, tokenizer):
     """The output's pieces begin with those of the prefix alone, its text with the prefix; white space at its ends is

@@ -64,73 +64,6 @@ def test_multihead_and_softmax_off_by_one_are_those_of_pytorch(build, precision,
     agree(attend(ours, precision, site, x, valid, source, source_valid), expected[valid])
 
 
-@pytest.mark.parametrize("kv_heads", [1, 2, 4])
-@SITES
-def test_grouped_query_is_pytorchs_lookup_with_enable_gqa(build, precision, agree, rng, site, kv_heads):
-    """The projections are torch.nn.Linear, the attention F.scaled_dot_product_attention."""
-    ours, w = build("attention", {"name": "grouped_query", "kv_heads": kv_heads}, **GIVEN, site=site)
-    x, valid, source, source_valid = sentences(rng, site)
-
-    def heads(name, inputs, count):
-        out = linear(w, name)(precision.theirs(inputs))
-        return out.reshape(*out.shape[:2], count, HEAD_DIM).transpose(1, 2)
-
-    visible = torch.from_numpy(source_valid)[:, None, None, :]
-    expected = torch.nn.functional.scaled_dot_product_attention(
-        heads("query", x, HEADS),
-        heads("key", source, kv_heads),
-        heads("value", source, kv_heads),
-        attn_mask=visible & ~future(LENGTH) if site.causal else visible,
-        enable_gqa=True,
-    )
-    expected = linear(w, "output")(expected.transpose(1, 2).flatten(2))
-    agree(attend(ours, precision, site, x, valid, source, source_valid), expected[valid])
-
-
-@pytest.mark.parametrize("per_head", [True, False], ids=["per-head", "all-heads"])
-@pytest.mark.parametrize("norm", ["rms", "layer"])
-@SITES
-def test_qk_norm_is_pytorchs_norms_and_lookup(build, precision, agree, rng, site, norm, per_head):
-    """F.rms_norm or F.layer_norm of the outputs of torch.nn.Linear, and F.scaled_dot_product_attention."""
-    functional = torch.nn.functional
-    ours, w = build("attention", {"name": "qk_norm", "norm": norm, "per_head": per_head}, **GIVEN, site=site)
-    x, valid, source, source_valid = sentences(rng, site)
-
-    def normalized(inputs, name):
-        out = linear(w, name)(precision.theirs(inputs))
-        out = out.unflatten(-1, (HEADS, HEAD_DIM)) if per_head else out
-        weight = precision.theirs(w[f"{name}_norm.weight"])
-        if norm == "rms":
-            out = functional.rms_norm(out, out.shape[-1:], weight, 1e-6)
-        else:
-            out = functional.layer_norm(out, out.shape[-1:], weight, None, 1e-5)
-        return out.reshape(*out.shape[:2], HEADS, HEAD_DIM).transpose(1, 2)
-
-    value = linear(w, "value")(precision.theirs(source)).unflatten(-1, (HEADS, HEAD_DIM)).transpose(1, 2)
-    visible = torch.from_numpy(source_valid)[:, None, None, :]
-    expected = functional.scaled_dot_product_attention(
-        normalized(x, "query"),
-        normalized(source, "key"),
-        value,
-        attn_mask=visible & ~future(LENGTH) if site.causal else visible,
-    )
-    expected = linear(w, "output")(expected.transpose(1, 2).flatten(2))
-    agree(attend(ours, precision, site, x, valid, source, source_valid), expected[valid])
-
-
-@SITES
-def test_single_head_is_pytorchs_lookup(build, precision, agree, rng, site):
-    """F.scaled_dot_product_attention of three torch.nn.Linear, and no output matrix."""
-    ours, w = build("attention", {"name": "single_head", "bias": True}, **GIVEN, site=site)
-    x, valid, source, source_valid = sentences(rng, site)
-    q = linear(w, "query")(precision.theirs(x))
-    k, v = (linear(w, name)(precision.theirs(source)) for name in ("key", "value"))
-    visible = torch.from_numpy(source_valid)[:, None, :]
-    visible = visible & ~future(LENGTH) if site.causal else visible
-    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible)
-    agree(attend(ours, precision, site, x, valid, source, source_valid), expected[valid])
-
-
 @SELF
 def test_recurrent_is_pytorchs_lstm(build, precision, agree, rng, site):
     """torch.nn.LSTM has a bias beside each of its two matrices, ours one: the second is 0. Gates stand in the same
@@ -151,25 +84,6 @@ def test_recurrent_is_pytorchs_lstm(build, precision, agree, rng, site):
     )
     read, _ = torch.nn.utils.rnn.pad_packed_sequence(theirs(packed)[0], batch_first=True, total_length=LENGTH)
     agree(attend(ours, precision, site, x, valid, source, source_valid), linear(w, "output")(read)[valid])
-
-
-@SELF
-def test_convolution_is_pytorchs_gated_and_depthwise(build, precision, agree, rng, site):
-    """F.glu, then F.conv1d with a kernel for each channel; the heads' channels share theirs."""
-    functional = torch.nn.functional
-    ours, w = build("attention", {"name": "convolution", "kernel": 3}, **GIVEN, site=site)
-    x, valid, source, source_valid = sentences(rng, site)
-    projection = torch.nn.Linear(D_MODEL, 2 * D_MODEL)
-    weight = np.concatenate([w["value.weight"].T, w["gate.weight"].T])
-    copy(projection, {"weight": weight, "bias": np.concatenate([w["value.bias"], w["gate.bias"]])})
-    gated = functional.glu(projection(precision.theirs(x))) * precision.theirs(valid.astype(float))[:, :, None]
-    kernels = precision.theirs(w["weight"]).softmax(-1).repeat_interleave(HEAD_DIM, 0).unsqueeze(1)  # [C, 1, K]
-    before = (2, 0) if site.causal else (1, 1)
-    expected = functional.conv1d(functional.pad(gated.transpose(1, 2), before), kernels, groups=D_MODEL)
-    agree(
-        attend(ours, precision, site, x, valid, source, source_valid),
-        linear(w, "output")(expected.transpose(1, 2))[valid],
-    )
 
 
 # ------------------------------------------------------------------------------------------------------- x-transformers
@@ -240,17 +154,6 @@ def test_cosine_is_that_of_x_transformers(build, precision, agree, rng, site):
     agree(
         attend(ours, precision, site, *texts),
         x_transformers_attention(precision, site, *texts, transposed(w, FOUR), **options),
-    )
-
-
-@single
-def test_local_is_x_transformers_limit_on_the_past(build, precision, agree, rng):
-    """`max_attend_past` 2: the two tokens before and the token itself."""
-    ours, w = build("attention", {"name": "local", "window": 2, "bias": False}, **GIVEN, site=DECODER)
-    texts = sentences(rng, DECODER)
-    agree(
-        attend(ours, precision, DECODER, *texts),
-        x_transformers_attention(precision, DECODER, *texts, transposed(w, FOUR), max_attend_past=2),
     )
 
 

@@ -14,7 +14,6 @@ from peer_cases import (
     additive,
     attend,
     copy,
-    halves,
     positions,
     sentences,
     single,
@@ -47,31 +46,7 @@ def test_scaled_sinusoidal_is_that_of_x_transformers(build, precision, agree, rn
     agree(ours.embed(precision.ours(x), positions(MAX_LENGTH)), expected)
 
 
-def test_learned_is_pytorchs_embedding(build, precision, agree, rng):
-    ours, w = build("position", "learned", **POSITION, site=ENCODER)
-    theirs = copy(torch.nn.Embedding(MAX_LENGTH, D_MODEL), w)
-    x = rng.normal(size=(3, LENGTH, D_MODEL))
-    agree(ours.embed(precision.ours(x), positions(LENGTH)), precision.theirs(x) + theirs(torch.arange(LENGTH)))
-
-
 # ---------------------------------------------------------------------------------------------------------- rotations
-
-
-@single
-@pytest.mark.parametrize("base", [10000.0, 100.0])
-def test_rotary_is_llamas(build, precision, agree, rng, base):
-    """Llama's pairs are channels i and i + D / 2, ours 2i and 2i + 1. Its angles are float32, ours float64: far from
-    the beginning they are apart by its rounding."""
-    llama = pytest.importorskip("transformers.models.llama.modeling_llama")
-    ours, _ = build("position", {"name": "rotary", "base": base}, **POSITION, site=DECODER)
-    config = llama.LlamaConfig(
-        hidden_size=D_MODEL, num_attention_heads=HEADS, rope_parameters={"rope_type": "default", "rope_theta": base}
-    )
-    q, k = rng.normal(size=(2, 3, HEADS, MAX_LENGTH, HEAD_DIM))
-    angles = llama.LlamaRotaryEmbedding(config)(precision.theirs(q), torch.arange(MAX_LENGTH)[None])
-    rotated = llama.apply_rotary_pos_emb(*(precision.theirs(halves(tensor, 1)) for tensor in (q, k)), *angles)
-    agree(halves(ours.query(precision.ours(q), positions(MAX_LENGTH)).numpy(), 1), rotated[0])
-    agree(halves(ours.key(precision.ours(k), positions(MAX_LENGTH)).numpy(), 1), rotated[1])
 
 
 @single
@@ -111,24 +86,6 @@ def test_t5_is_that_of_transformers(build, precision, agree, site, buckets, max_
     mine, expected = ours.bias(positions(LONG), positions(LONG)), theirs.compute_bias(LONG, LONG)
     past = np.tril(np.ones((LONG, LONG), bool)) if site.causal else np.ones((LONG, LONG), bool)
     agree(mine.numpy()[..., past], expected[..., torch.from_numpy(past)])
-
-
-@pytest.mark.parametrize("heads", [1, 4, 16])
-@single
-def test_alibi_is_that_of_transformers_and_x_transformers(registry, precision, agree, heads):
-    """For powers of two: the authors' code has slopes of its own for other numbers, of which the paper does not speak.
-    Bloom's bias is slope · j, and MPT's slope · (j − last): a softmax does not tell them from slope · (j − i)."""
-    bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
-    mpt = pytest.importorskip("transformers.models.mpt.modeling_mpt")
-    modules = pytest.importorskip("x_transformers.x_transformers")
-    token_positions, givens = positions(LENGTH), {**POSITION, "num_heads": heads}
-    causal = registry.build("position", "alibi", **givens, site=DECODER).bias(token_positions, token_positions).numpy()
-    blooms = bloom.build_alibi_tensor(torch.ones(1, LENGTH, dtype=torch.int64), heads, torch.float32)
-    mpts = mpt.build_mpt_alibi_tensor(heads, LENGTH)
-    for theirs in (blooms.reshape(1, heads, 1, LENGTH), mpts.reshape(1, heads, 1, LENGTH)):
-        agree(causal - causal[..., :1], (theirs - theirs[..., :1]).expand(causal.shape))
-    both_ways = registry.build("position", "alibi", **givens, site=ENCODER).bias(token_positions, token_positions)
-    agree(both_ways, modules.AlibiPositionalBias(heads)(LENGTH, LENGTH)[None])
 
 
 # ------------------------------------------------------------------------------------------- terms on content and place

@@ -1,9 +1,6 @@
 """What the tests against the papers share: sites, random sentences with padding, and the passage from Paddle to
 NumPy."""
 
-import functools
-import inspect
-
 import numpy as np
 import paddle
 
@@ -46,8 +43,3 @@ def attend(attention, precision, site, x, x_valid, source, source_valid, encodin
     kv = attention.project(source, TokenInfo(encoding, there, source_valid))
     mask = Mask(here, there, source_valid, site.causal, encoding)
     return attention(x, kv, TokenInfo(encoding, here, x_valid), mask, Tap())
-
-
-def with_known(twin, known):
-    """A reference with those of `known` that it asks for by name."""
-    return functools.partial(twin, **{key: known[key] for key in inspect.signature(twin).parameters if key in known})

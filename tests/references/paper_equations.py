@@ -112,18 +112,6 @@ def linear_attention_sum(q, k, v, allowed):
     return weights @ v / weights.sum(-1, keepdims=True)
 
 
-def linear_attention_recurrent(q, k, v, valid):
-    """The causal form as a recurrence, 2006.16236, equations 9 to 12: S_i = S_{i−1} + φ(k_i) v_iᵀ, Z_i = Z_{i−1} +
-    φ(k_i), V'_i = φ(q_i)ᵀ S_i / φ(q_i)ᵀ Z_i. Padding adds nothing."""
-    s, z, out = np.zeros((k.shape[-1], v.shape[-1])), np.zeros(k.shape[-1]), []
-    for i in range(len(k)):
-        if valid[i]:
-            s, z = s + np.outer(elu_feature_map(k[i]), v[i]), z + elu_feature_map(k[i])
-        phi = elu_feature_map(q[i])
-        out.append(phi @ s / (phi @ z))
-    return np.stack(out)
-
-
 def multi_head_linear_attention(x, source, w, heads, allowed, *, inner=None):
     """Linear attention in each head of 1706.03762, section 3.2.2."""
 
@@ -276,17 +264,6 @@ def admin(x, branches, norms, omegas):
     for f, n, omega in zip(branches, norms, omegas):
         x = n(omega * x + f(x))
     return x
-
-
-def admin_omegas(input_variance, branch_variances):
-    """Transformer-Clinic, fairseq/modules/transformer_layer.py of 2004.08249: `encoder_ratio = 1.0`, and after each
-    sublayer ratio = sqrt(var(residual · ratio) + var(output)). From the second on the residual has passed a norm, and
-    its variance is 1."""
-    omegas, ratio, residual = [], 1.0, input_variance
-    for branch in branch_variances:
-        omegas.append(ratio)
-        ratio, residual = math.sqrt(residual * ratio**2 + branch), 1.0
-    return omegas
 
 
 def sub_ln_gain(stack, encoder_layers, decoder_layers):

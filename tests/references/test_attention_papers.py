@@ -119,18 +119,6 @@ def test_a_norm_with_running_statistics_is_refused_for_queries_keys_and_values(r
 # ---------------------------------------------------------------------------------------- options, layers, encodings
 
 
-@pytest.mark.parametrize("name, expected", [("sigmoid", 7 / 8), ("sinks", 7 / 8)])
-def test_equal_scores_leave_this_much_of_equal_values(build, precision, name, expected):
-    """n keys with score 0: n σ(−log n) = n / (1 + n), and n exp(0) / (exp(0) + n exp(0)), the same number."""
-    attention, _ = build("attention", {"name": name, "bias": False}, d_model=4, num_heads=2, dropout=0.0, site=ENCODER)
-    for part, matrix in (("query", 0), ("key", 0), ("value", 1), ("output", 1)):
-        getattr(attention, part).weight.set_value(precision.tensor(np.eye(4) * matrix))
-    if name == "sinks":
-        attention.sink.set_value(precision.tensor(np.zeros(2)))
-    x, valid = np.ones((1, 9, 4)), np.array([[True] * 7 + [False] * 2])
-    precision.same(attend(attention, precision, ENCODER, x, valid, x, valid), np.full((1, 9, 4), expected))
-
-
 @pytest.mark.parametrize("site", SITES, ids=str)
 def test_queries_and_keys_are_rotated_after_their_norm(build, precision, rng, site):
     attention, w = build("attention", {"name": "qk_norm", "num_heads": 3}, **GIVEN, site=site)
@@ -199,13 +187,4 @@ def test_the_two_softmaxes_of_a_difference_are_rotated_alike(build, precision, r
         functools.partial(twins.differential, heads=6, site=site, look=look),
         w,
         encoding,
-    )
-
-
-def test_the_linear_sum_is_the_papers_recurrence(rng):
-    q, k, v = rng.normal(size=(3, 7, 4))
-    valid = np.array([True, True, False, True, True, True, False])
-    allowed = paper.visible(valid[None], 7, causal=True)[0]
-    np.testing.assert_allclose(
-        paper.linear_attention_sum(q, k, v, allowed), paper.linear_attention_recurrent(q, k, v, valid), rtol=1e-12
     )

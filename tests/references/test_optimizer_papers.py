@@ -383,10 +383,3 @@ def test_rates_of_mup(registry, maps, shape, role, factor, expected):
     initializer = registry.build("initializer", {"name": "mup", "base_width": 12}, d_model=48)
     site = ParameterSite("a.parameter", factor=factor, maps=maps)
     assert initializer.rate_factor(site, shape, role) == pytest.approx(expected)
-
-
-def test_the_distance_tells_distributions_apart(rng):
-    """What the two tests above rest on: a spread wrong by a twentieth is found."""
-    drawn = rng.uniform(-1, 1, size=12_800)
-    distance, critical = paper.kolmogorov_distance(drawn, functools.partial(paper.uniform_cdf, low=-1.05, high=1.05))
-    assert distance > critical

@@ -59,15 +59,6 @@ def test_greedy_takes_the_most_probable_token(seed):
     assert table.calls <= max(limits) + 1
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_a_beam_of_one_without_penalty_is_greedy(seed):
-    limits = [4, 6, 2, 5]
-    (greedy, beam) = (search.run(Table(limits, seed)) for search in (Greedy(), Beam(size=1, alpha=0)))
-    for one, other in zip(greedy, beam):
-        assert one[0].ids == other[0].ids
-        assert one[0].score == pytest.approx(other[0].score, abs=1e-5)
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 def test_a_beam_ends_once_what_is_wanted_is_certain(alpha):
     """With the same outputs in the same order as one that goes on, in fewer steps."""

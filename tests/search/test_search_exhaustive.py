@@ -10,7 +10,6 @@ import pytest
 from scipy.stats import chisquare
 from search_tiny import LONGEST, WORDS, encoded
 
-from paddle_tfm import create_registry
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 from paddle_tfm.protocols import Constraints, Hypothesis, Search
@@ -199,24 +198,6 @@ def test_samples_of_a_model_come_as_often_as_their_probability(tiny_model, examp
         assert chisquare([*observed, 5_000 - sum(observed)], [*expected, 5_000 - sum(expected)]).pvalue > 1e-3
 
 
-def test_without_constraints_nothing_stands_between_search_and_model(tiny_model, examples):
-    """No constraint costs nothing: the search drives the model itself."""
-    names = []
-
-    class Curious(Greedy):
-        def run(self, decoding):
-            names.append(type(decoding).__name__)
-            return super().run(decoding)
-
-    batch = collate(examples).tensors()
-    decode_batch(tiny_model(), batch, Curious())
-    decode_batch(tiny_model(), batch, Curious(max_length=3), [[], [], []])
-    decode_batch(tiny_model(), batch, Curious(min_length=1))
-    decode_batch(tiny_model(), batch, Curious(no_repeat_ngram=3))
-    decode_batch(tiny_model(), batch, Curious(), [[], [4], []])
-    assert names == ["ModelDecoding"] * 2 + ["Constrained"] * 3
-
-
 def test_a_word_of_another_sentences_source_is_impossible(tiny_model):
     """A pointer head's ids beyond the vocabulary (6) name words of the own source: one has two, one has one, one
     none."""
@@ -266,22 +247,6 @@ def test_minus_infinity_is_as_good_as_a_billion(tiny_model, examples, search):
     model.head.log_probs = without_unknown
     for hypotheses in decode_all(model, examples, search):
         assert all(np.isfinite(h.score) and h.score > -1e4 and set(h.ids) <= {4, 5} for h in hypotheses)
-
-
-@pytest.mark.parametrize("name", [entry.name for entry in create_registry() if entry.kind == "search"])
-def test_whatever_is_registered_keeps_the_promises_of_a_search(tiny_model, examples, name):
-    """One to `nbest` possible outputs of each sentence within its limit, whoever its neighbours are."""
-    model, search = tiny_model(), create_registry().build("search", name)
-    together = decode_all(model, examples, search, prefixes=PREFIXES)
-    for i, (example, prefix, results) in enumerate(zip(examples, PREFIXES, together)):
-        assert 1 <= len(results) <= search.nbest
-        for ids, score in results:
-            assert ids[: len(prefix)] == prefix
-            assert not {PAD, BOS, EOS} & set(ids)
-            assert len(ids) <= max(search.limit(len(example.source) - 1), len(prefix))
-            assert -1e4 < score <= 0
-        (alone,) = decode_all(model, [example], search, prefixes=[prefix], sentences=[i])
-        assert [h.ids for h in alone] == [h.ids for h in results]
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,15 @@
-"""An LSTM in the place of attention: its two ways of computing, and its state."""
+"""An LSTM in the place of attention: its state, and what it is made of."""
 
 import numpy as np
 import paddle
 import pytest
-from kernels_in_use import in_step
 
 from paddle_tfm.protocols import Geometry, LayerSite, PositionalEncoding, TokenInfo
-from paddle_tfm_plugins.attention.recurrent import Carried, Recurrent, lstm
+from paddle_tfm_plugins.attention.recurrent import Recurrent
 
 C = 6
-plain = lstm.formula
 ENCODER, DECODER, CROSS = LayerSite("encoder", "self", 0, 1, 1), LayerSite("decoder", "self", 0, 1, 1), LayerSite("decoder", "cross", 0, 1, 1)  # fmt: skip
 rng = np.random.default_rng(0)
-
-
-def fused(*arguments):
-    """By the kernel."""
-    with in_step():
-        return lstm(*arguments)
 
 
 def redrawn(layer):
@@ -41,54 +33,6 @@ def at(x, valid=None, start=0):
     positions = paddle.arange(start, start + x.shape[1]).unsqueeze(0)
     valid = np.ones(x.shape[:2], bool) if valid is None else np.asarray(valid, bool)
     return TokenInfo(PositionalEncoding(), positions, paddle.to_tensor(valid))
-
-
-# ----------------------------------------------------------------------------------------------------- two ways
-
-
-@pytest.fixture
-def recurrence_inputs(float64):
-    """x [T, B, C], lengths (one is 0), a state, and weights: all with gradients."""
-    shapes = [(5, 4, C), (4, 3), (4, 3), (12, C), (12, 3), (12,)]
-    x, h, c, *weights = (paddle.to_tensor(rng.normal(size=shape), stop_gradient=False) for shape in shapes)
-    return x, paddle.to_tensor([5, 2, 0, 4], dtype="int32"), Carried(h, c), *weights
-
-
-def test_the_kernel_computes_what_the_equations_say(recurrence_inputs):
-    x, _, after, *weights = recurrence_inputs
-    pull = [paddle.to_tensor(rng.normal(size=shape)) for shape in ((5, 4, 3), (4, 3), (4, 3))]
-    results = []
-    for run in (plain, fused):
-        outputs, last = run(*recurrence_inputs)
-        sum((part * noise).sum() for part, noise in zip([outputs, *last], pull)).backward()
-        inputs = [x, *after, *weights]
-        results.append([part.numpy() for part in (outputs, *last)] + [part.grad.numpy() for part in inputs])
-        for part in inputs:
-            part.clear_gradient()
-        with paddle.no_grad():
-            again, _ = run(*recurrence_inputs)
-        np.testing.assert_array_equal(again.numpy(), outputs.numpy())
-    for ours, expected in zip(*results):
-        np.testing.assert_allclose(expected, ours, rtol=1e-10, atol=1e-12)
-        assert np.abs(ours).max() > 1e-3
-
-
-@pytest.mark.parametrize("wanted", range(6))
-def test_the_kernel_gives_a_gradient_for_any_one_input_alone(recurrence_inputs, wanted):
-    x, _, after, *weights = recurrence_inputs
-    one = [x, *after, *weights][wanted]
-    expected, ours = (paddle.grad(run(*recurrence_inputs)[0].square().sum(), one)[0].numpy() for run in (plain, fused))
-    np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-12)
-    for other in (x, *after, *weights):  # the others frozen
-        other.stop_gradient = other is not one
-    loss = fused(*recurrence_inputs)[0].square().sum()
-    for _ in range(2):
-        loss.backward(retain_graph=True)
-        np.testing.assert_allclose(one.grad.numpy(), expected, rtol=1e-10, atol=1e-12)
-        one.clear_gradient()
-
-
-# -------------------------------------------------------------------------------------------- order and padding
 
 
 # -------------------------------------------------------------------------------------------------------- state

@@ -5,7 +5,6 @@ import paddle
 
 from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.randomness import random_context
-from paddle_tfm_plugins.feed_forward._experts import affinities
 from paddle_tfm_plugins.feed_forward.deepseek_moe import DeepSeekMoE
 
 C, F, N = 5, 7, 4
@@ -25,28 +24,6 @@ def tensor(*shape, seed=1):
 def at(x, valid=None):
     positions = paddle.arange(x.shape[1]).unsqueeze(0)
     return TokenInfo(PositionalEncoding(), positions, paddle.ones(x.shape[:2], "bool") if valid is None else valid)
-
-
-def load_of(moe, x):
-    """The share of choices that falls on each expert, of the scores and b as they are."""
-    s = 1 / (1 + np.exp(-x.numpy().reshape(-1, C) @ moe.router.weight.numpy())) + moe.balance.numpy()
-    counts = np.bincount(np.argsort(-s)[:, : moe.top_k].ravel(), minlength=N)
-    return counts / counts.sum()
-
-
-def test_biases_even_out_a_router_that_prefers_one_expert():
-    """b moves by steps, so that loads swing: their mean over some passes is even."""
-    moe, x, loads = make(bias_rate=0.01, top_k=1), tensor(16, 8, C).abs(), []
-    weight = moe.router.weight.numpy()
-    weight[:, 0] = 2.0  # all are drawn to the first
-    moe.router.weight.set_value(weight)
-    assert load_of(moe, x)[0] > 0.95
-    moe.train()
-    for _ in range(150):
-        moe(x, at(x), Tap())
-        loads.append(load_of(moe, x))
-    assert np.mean(loads[-50:], 0).max() < 0.35
-    assert float(moe.balance[0]) < float(moe.balance[1:].min())
 
 
 def test_biases_stay_in_evaluation_without_gradients_and_over_padding():
@@ -78,18 +55,3 @@ def test_a_step_of_several_batches_moves_the_biases_once():
         np.testing.assert_allclose(moe.balance.numpy(), b, atol=1e-6)
         assert step > 1 or b.any()
     assert "load" not in "".join(moe.state_dict())
-
-
-def test_without_a_rate_there_is_no_bias():
-    moe, x = make(bias_rate=0.0), tensor(2, 6, C)
-    moe.train()
-    moe(x, at(x), Tap())
-    assert not moe.balance.numpy().any()
-
-
-def test_scores_of_a_model_in_half_precision_are_computed_in_float32():
-    """The experts themselves have no kernel for bfloat16 on a CPU."""
-    moe, x = make().to(dtype="bfloat16"), tensor(40, C).astype("bfloat16")
-    scores = affinities(x, moe.router, paddle.nn.functional.sigmoid)
-    x, weight = (array.astype("float32").numpy().astype("float64") for array in (x, moe.router.weight))
-    np.testing.assert_allclose(scores.numpy(), 1 / (1 + np.exp(-x @ weight)), rtol=1e-5)

@@ -81,12 +81,6 @@ def test_steps_change_activations_by_as_much_at_each_width(registry, make_batch,
     assert 0.75 < growth < 1.33 and 0.6 < wide[-1] / narrow[-1] < 1.6
 
 
-def test_equal_rates_change_wide_models_more(registry, make_batch):
-    batch = make_batch(**BATCH)
-    narrow, wide = (coordinates(registry, batch, "xavier", width)[1] for width in (NARROW, WIDE))
-    assert np.exp(np.log(wide / narrow).mean()) > 2 and (wide / narrow > 1.5).all()
-
-
 def test_another_optimizer_changes_wide_models_less(registry, make_batch):
     """At the rates of muP; which is why it is refused."""
     batch = make_batch(**BATCH)
@@ -189,27 +183,6 @@ def test_a_vocabulary_as_large_as_the_model_is_wide_changes_nothing(rng):
     for name, deviation in (("output", 1 / 256), ("query", 1 / 16), ("key", 1 / 16)):
         drawn = initializer.draw_at(recorder.sites[f"head.{name}.weight"], rng, shape, "weight")
         assert drawn.std() == pytest.approx(deviation, rel=0.02)
-
-
-def test_a_hidden_matrix_outside_of_the_layers_follows_the_width():
-    model = model_of(64, "model.position=transformer_xl", "model.initializer={name: mup, base_width: 16}")
-    assert model.encoder.encodings[0].relative.weight.numpy().std() == pytest.approx(1 / 8, rel=0.1)
-    rates = {path: parameter.optimize_attr["learning_rate"] for path, parameter in model.named_parameters()}
-    assert rates["encoder.encodings.0.relative.weight"] == 0.25 and rates["encoder.encodings.0.u"] == 1.0
-
-
-@pytest.mark.parametrize(
-    "override, end",
-    [
-        ("model.placement=hyper_connections", "alphas.0"),
-        ("model.attention={encoder: multihead, decoder: {self: gated_deltanet, cross: multihead}}", "kernel"),
-        ("model.attention={self: convolution, cross: multihead}", "self_attention.weight"),
-    ],
-)
-def test_what_is_no_linear_map_has_the_rate_of_the_schedule(override, end):
-    model = model_of(64, override, "model.initializer={name: mup, base_width: 16}")
-    rates = [p.optimize_attr["learning_rate"] for path, p in model.named_parameters() if path.endswith(end)]
-    assert rates and set(rates) == {1.0}
 
 
 # -------------------------------------------------------------------------------------------------------- what is refused

@@ -95,16 +95,6 @@ def test_the_value_and_the_signature_are_those_of_the_program(tmp_path):
         assert float(score.split()[0]) == pytest.approx(ours.compute(pairs, NONE), abs=1e-9)
 
 
-def test_ter_counts_edits_and_shifts():
-    def ter(hypothesis, reference, **options):
-        return Ter(**options).compute([Prediction("", reference, hypothesis)], NONE)
-
-    assert ter("a b c d", "a b c d") == 0
-    assert ter("a x c", "a b c d") == 50  # a substitution and an insertion in four words
-    assert ter("c d a b", "a b c d") == 25  # one shift, where an error rate of words counts four edits
-    assert (ter("A b", "a b"), ter("A b", "a b", case_sensitive=True)) == (0, 50)
-
-
 def test_ter_searches_no_shifts_in_long_texts():
     """Between two texts of 3,000 words the search takes an hour."""
     draw = random.Random(1)
@@ -152,11 +142,7 @@ def test_a_signature_says_what_was_chosen():
         (Bleu, {"tokenize": "13"}, "`tokenize` must be one of 13a, char, intl, none, zh, but is '13'; did you mean '13a'?"),
         (Bleu, {"tokenize": "moses"}, "`tokenize` must be one of 13a, char, intl, none, zh, but is 'moses'"),
         (Bleu, {"smooth": "addk"}, "`smooth` must be one of add-k, exp, floor, none, but is 'addk'; did you mean 'add-k'?"),
-        *(
-            (Bleu, {"tokenize": name}, f"`tokenize` '{name}' needs a download or another package; use one of 13a, char, "
-             "intl, none, zh")
-            for name in ("ja-mecab", "ko-mecab", "spm", "flores101", "flores200")
-        ),
+        (Bleu, {"tokenize": "spm"}, "`tokenize` 'spm' needs a download or another package; use one of 13a, char, intl, none, zh"),
         (Chrf, {"char_order": 0}, "`char_order` must be at least 1, but is 0"),
         (Chrf, {"word_order": -1}, "`word_order` must not be negative, but is -1"),
         (Chrf, {"beta": 0}, "`beta` must be at least 1, but is 0"),

@@ -17,14 +17,6 @@ def trained(width=4, **options):
     return norm
 
 
-def test_large_mean_costs_no_precision():
-    """E[x²] − mean² would be all noise here."""
-    x = (1e4 + draw(8, 8, 4)).astype("float32")
-    y = BatchNorm(4)(paddle.to_tensor(x)).numpy().reshape(-1, 4)
-    np.testing.assert_allclose(y.std(0), 1.0, atol=1e-3)
-    np.testing.assert_allclose(y.mean(0), 0.0, atol=2e-3)
-
-
 @pytest.mark.parametrize("count", [0, 1])
 def test_too_few_tokens_use_the_running_values(count):
     norm, reference = trained(), trained()

@@ -1,4 +1,4 @@
-"""Norms at their limits: tokens whose channels are equal, or zero; and inputs in half precision."""
+"""Norms whose inputs are in half precision."""
 
 import numpy as np
 import paddle
@@ -10,20 +10,6 @@ WITH_STATISTICS = ("batch", "power")
 @pytest.fixture
 def make(registry):
     return lambda name: registry.build("norm", name, d_model=8, max_length=4)
-
-
-@pytest.mark.parametrize("name", ["layer_std", "group", "rms", "scale"])
-@pytest.mark.parametrize("value", [0.0, 3.0])
-def test_equal_channels_are_harmless(make, name, value):
-    """A square root's gradient is infinite at 0; a row of zeros must not turn the others into NaN."""
-    norm, x = make(name), paddle.full([1, 2, 8], value)
-    x.stop_gradient = False
-    y = norm(x)
-    (y * paddle.arange(8).astype("float32")).sum().backward()
-    for tensor in (y, x.grad, *(parameter.grad for parameter in norm.parameters())):
-        assert np.isfinite(tensor.numpy()).all()
-    if value == 0.0 or name in ("layer_std", "group"):
-        np.testing.assert_array_equal(y.numpy(), 0.0)
 
 
 @pytest.mark.parametrize("name", ["dyt", "group", "rms", "scale", *WITH_STATISTICS])

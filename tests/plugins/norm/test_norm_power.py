@@ -31,35 +31,6 @@ def there_and_back(norm, x, g, valid=VALID):
     return [y.numpy(), *(gradient.numpy() for gradient in paddle.grad(y, [x, *norm.parameters()], paddle.to_tensor(g)))]
 
 
-def test_warm_up_counts_passes_and_survives_a_checkpoint():
-    """A norm of warm-up 2, saved after each pass and loaded into another, goes over to the running value at the
-    third."""
-    x, ahead = paddle.to_tensor(draw(3, 5, 4)), []
-    norm = trained(warmup=2)
-    for _ in range(4):
-        own = PowerNorm(4, warmup=9)
-        own.set_state_dict(norm.state_dict())
-        other = PowerNorm(4, warmup=2)
-        other.set_state_dict(norm.state_dict())
-        norm = other
-        ahead.append(np.allclose(norm(x).numpy(), own(x).numpy()))
-    assert ahead == [True, True, False, False]
-    assert set(norm.state_dict()) == {"weight", "bias", "running_square", "running_gradient", "passes"}
-
-
-def test_the_running_gradient_takes_away_what_lies_along_the_output(float64):
-    """Of one batch, seen again and again, ν becomes mean(g x̂) / mean(x̂²): what is passed on is at right angles to
-    x̂."""
-    norm, x, g = trained(warmup=0, momentum=1.0, gradient_momentum=0.5), draw(3, 5, 4), draw(3, 5, 4, seed=9)
-    for _ in range(60):
-        _, dx, _, _ = there_and_back(norm, x, g)
-    normal = x[VALID] / np.sqrt((x[VALID] ** 2).mean(0) + 1e-5)
-    along = g[VALID] * norm.weight.numpy() * normal
-    np.testing.assert_allclose(norm.running_gradient.numpy(), along.mean(0) / (normal**2).mean(0), rtol=1e-10)
-    np.testing.assert_allclose((dx[VALID] * x[VALID]).mean(0), 0.0, atol=1e-10)
-    assert np.abs(along.mean(0)).min() > 0.1
-
-
 @pytest.mark.parametrize("warmup", PHASES.values(), ids=PHASES)
 def test_gradients_of_a_part_of_the_inputs(warmup):
     """As `paddle.grad` may ask for them; only the way back to x moves the running gradient."""

@@ -38,16 +38,6 @@ def test_what_is_kept(shape, kept):
     assert shapes == {**kept, "updates": [1]}
 
 
-def test_squares_of_rank_one_are_kept_exactly():
-    """g = a bᵀ: the product of means is g² itself, so that the first step is the sign of g."""
-    rng = np.random.default_rng(0)
-    gradient = np.outer(rng.normal(size=5), rng.normal(size=4)) * 1e-3
-    weight = parameter(np.zeros([5, 4]))
-    np.testing.assert_allclose(
-        change(Adafactor().create([weight]), weight, gradient), -0.5 * np.sign(gradient), rtol=1e-5
-    )
-
-
 def test_rows_and_columns_without_a_gradient_stay():
     gradient = np.random.default_rng(3).normal(size=[4, 3])
     gradient[1], gradient[:, 2] = 0.0, 0.0

@@ -5,7 +5,6 @@ import paddle_tfm
 # isort: split
 import numpy as np
 import paddle
-import pytest
 
 from paddle_tfm_plugins.optimizer.muon import Muon, is_hidden_matrix, orthogonalize
 
@@ -29,17 +28,6 @@ def change(update, weight, gradient, rate=0.5):
     return weight.numpy() - before
 
 
-@pytest.mark.parametrize("shape", [(6, 6), (4, 9), (9, 4), (64, 32)], ids=str)
-def test_singular_values_come_near_one_and_singular_vectors_stay(shape):
-    """From a matrix whose singular values differ by a factor of 20."""
-    u, _, vt = np.linalg.svd(rng.normal(size=shape), full_matrices=False)
-    matrix = u @ np.diag(np.geomspace(1.0, 0.05, min(shape))) @ vt
-    orthogonal = orthogonalize(paddle.to_tensor(matrix), 5).numpy()
-    values = np.diag(u.T @ orthogonal @ vt.T)
-    assert values.min() > 0.5 and values.max() < 1.21
-    np.testing.assert_allclose(u @ np.diag(values) @ vt, orthogonal, atol=1e-10)
-
-
 def test_five_steps_bring_singular_values_to_the_range_of_the_docstring():
     before, after = [], []
     for small in np.geomspace(1e-4, 1.0, 400):
@@ -57,13 +45,6 @@ def test_a_zero_and_a_tiny_gradient_are_finite():
     assert not change(update, weight, np.zeros([4, 3])).any()
     assert np.isfinite(change(update, weight, np.full([4, 3], 1e-30))).all()
     assert np.isfinite(change(update, weight, rng.normal(size=[4, 3]) * 1e15)).all()
-
-
-def test_an_update_is_as_large_as_adams_whatever_the_shape_and_the_gradient():
-    for shape, scale in (([32, 32], 1e-4), ([16, 64], 1.0), ([64, 16], 1e4)):
-        weight = parameter(shape)
-        step = change(Muon(weight_decay=0.0).create([weight]), weight, scale * rng.normal(size=shape), rate=0.5)
-        assert np.sqrt((step**2).mean()) == pytest.approx(0.5 * 0.2, rel=0.2)
 
 
 def test_it_finds_the_matrices_of_a_real_model():

@@ -22,22 +22,3 @@ def test_rows_without_a_gradient_stay(rng):
         optimizer.clear_grad()
     moved = (table.numpy() != start).any(1)
     assert moved.tolist() == [False, True, True, True, True, False, False, False]
-
-
-def test_a_rotation_of_the_problem_rotates_the_course(rng):
-    """Adam depends on the axes; in the eigenbasis of the gradients the step does not: W → U W Vᵀ turns with U and V."""
-
-    def course(u, v):
-        gradients = np.random.default_rng(4).normal(size=[12, 4, 4])
-        weights = paddle.create_parameter([4, 4], "float64")
-        weights.set_value(np.zeros([4, 4]))
-        optimizer = SOAP(frequency=3).create([weights])
-        optimizer.set_lr(0.05)
-        for gradient in gradients:
-            (weights * paddle.to_tensor(u @ gradient @ v.T)).sum().backward()
-            optimizer.step()
-            optimizer.clear_grad()
-        return weights.numpy()
-
-    u, v = (np.linalg.qr(rng.normal(size=[4, 4]))[0] for _ in range(2))
-    np.testing.assert_allclose(course(u, v), u @ course(np.eye(4), np.eye(4)) @ v.T, rtol=1e-6, atol=1e-9)

@@ -25,16 +25,6 @@ class Times(PositionalEncoding):
         return positions * self.factor + self.shift + draw()
 
 
-def test_one_part_is_that_part():
-    q = paddle.randn([2, 3, 5, 4])
-    rotary = Rotary(4)
-    chain = Chain([rotary])
-    np.testing.assert_array_equal(chain.query(q, POSITIONS).numpy(), rotary.query(q, POSITIONS).numpy())
-    np.testing.assert_array_equal(chain.key(q, POSITIONS).numpy(), rotary.key(q, POSITIONS).numpy())
-    assert chain.bias(POSITIONS, POSITIONS) is None
-    assert chain.scores(q, q, POSITIONS, POSITIONS) is None and chain.values(q, POSITIONS, POSITIONS) is None
-
-
 def test_embed_and_rotation_in_turn():
     x = paddle.randn([2, 5, 4])
     first, second = Sinusoidal(4), Learned(4, 8)
@@ -74,11 +64,6 @@ def test_is_per_layer_if_a_part_is():
     assert not Chain([Sinusoidal(4), Rotary(4)]).per_layer
     assert Chain([Sinusoidal(4), Shaw(4)]).per_layer
     assert not Chain([Sinusoidal(4)]).per_layer  # the class keeps nothing
-
-
-def test_parts_are_registered():
-    names = {name for name, _ in Chain([Shaw(4), Learned(4, 8)]).named_parameters()}
-    assert names == {"parts.0.key_table", "parts.0.value_table", "parts.1.weight"}
 
 
 def test_parts_that_are_not_per_layer_are_there_once(make_model, make_batch):

@@ -210,11 +210,9 @@ def test_json_keys(folder):
     ("line", "text"),
     [
         ('{"source": "a"', "not JSON: Expecting ',' delimiter: line 2 column 1 (char 15)"),
-        ("[" * 100_000, "not JSON: maximum recursion depth exceeded"),
         ('["a", "b"]', "must hold an object with `source`, but holds \"['a', 'b']\""),
         ('{"source": "a", "Target": "b"}', "unknown key 'target'; did you mean 'Target'? Known: Target, source"),
         ('{"source": 3, "target": "b"}', "`source` must be a text, but is 3"),
-        ('{"source": null, "target": "b"}', "`source` must be a text, but is None"),
         ('{"source": "a", "target": ""}', "the target is empty, but its other side is not"),
         ('{"source": "a\\ud800", "target": "b"}', "`source` holds half of a surrogate pair, which is no character"),
     ],
@@ -303,8 +301,6 @@ def test_a_dataset():
         [("test", "test target")],
     ]
     assert read(Parallel(dataset=Numbers(), reverse=True)) == [("train target", "train")]
-    with pytest.raises(UserError, match="unknown split 'dev'"):
-        Parallel(dataset=Numbers()).examples("dev")
 
 
 def test_a_dataset_in_a_recipe():
@@ -327,10 +323,8 @@ NUMBERS = "`columns` must be two numbers from 0 on, those of source and target, 
     ("options", "text"),
     [
         ({}, ORIGIN),
-        ({"valid": "a"}, ORIGIN),
         ({"train": ["a"]}, "`train` must be one file or two, but has 1"),
         ({"train": "a", "test": ["a"] * 3}, "`test` must be one file or two, but has 3"),
-        ({"train": "a", "columns": [0]}, NUMBERS + "[0]"),
         ({"train": "a", "columns": [0, -1]}, NUMBERS + "[0, -1]"),
         ({"train": "a", "columns": ["en", "de"]}, NUMBERS + "['en', 'de']"),
         (
@@ -339,22 +333,13 @@ NUMBERS = "`columns` must be two numbers from 0 on, those of source and target, 
         ),
         ({"train": "a.jsonl", "test": "b.tsv", "columns": ["en", "de"]}, NUMBERS + "['en', 'de']"),
         ({"train": "a", "valid": 0}, "`valid` must be a file, a share, or a number of pairs from 1 on, but is 0"),
-        ({"train": "a", "valid": -3}, "`valid` must be a file, a share, or a number of pairs from 1 on, but is -3"),
         ({"train": "a", "valid": 1.0}, "`valid` must be a share of `train` between 0 and 1, but is 1.0"),
-        ({"train": "a", "valid": 0.0}, "`valid` must be a share of `train` between 0 and 1, but is 0.0"),
         ({"dataset": Numbers(), "train": "a"}, "`dataset` must stand alone, but `train` is given too"),
-        ({"dataset": Numbers(), "valid": 0.1}, "`dataset` must stand alone, but `valid` is given too"),
-        ({"dataset": Numbers(), "columns": [0, 1]}, "`dataset` must stand alone, but `columns` is given too"),
-        ({"dataset": Numbers(), "pairs": [["a", "b"]]}, "`dataset` must stand alone, but `pairs` is given too"),
         ({"train": "a", "pairs": [["a", "b"]]}, "`pairs` must stand alone, but `train` is given too"),
         ({"pairs": []}, "`pairs` must hold at least one pair"),
         (
             {"pairs": [["a", "b"], ["c"]]},
             "`pairs` must hold a source and a target each, but number 2 is ['c']",
-        ),
-        (
-            {"pairs": [["a", " "]]},
-            "`pairs` must hold a source and a target each, but number 1 is ['a', ' ']",
         ),
         ({"pairs": [["a", "b"]], "valid": "v"}, "`pairs` must stand alone, but `valid` is given too"),
     ],

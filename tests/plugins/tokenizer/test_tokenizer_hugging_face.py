@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import sys
 
 import pytest
@@ -54,25 +53,10 @@ def test_what_comes_back(library, tmp_path, caplog):
     assert any(len(piece) > 1 for piece in tokenizer.tokenize(TEXTS[0]))
 
 
-def unknowing(library):
-    return library.Tokenizer(library.models.WordLevel({"a": 0}, unk_token="[UNK]"))
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (unknowing, "cannot encode a text: .*UNK"),
-        (None, "it is no regular file"),
-    ],
-    ids=["no UNK", "a pipe"],
-)
-def test_what_the_library_cannot_do_is_a_sentence(library, make, sentence, tmp_path):
+def test_what_the_library_cannot_do_is_a_sentence(library, tmp_path):
     path = tmp_path / "mine.json"
-    if make is None:
-        os.mkfifo(path)
-    else:
-        make(library).save(str(path))
-    with pytest.raises(UserError, match=sentence):
+    library.Tokenizer(library.models.WordLevel({"a": 0}, unk_token="[UNK]")).save(str(path))
+    with pytest.raises(UserError, match=r"cannot encode a text: .*UNK"):
         HuggingFace(str(path)).fit(iter(TEXTS))
 
 
@@ -118,7 +102,7 @@ def test_the_run_keeps_a_copy(library, tmp_path):
         again.load(folder)
 
 
-@pytest.mark.parametrize("content", [None, "", "[]", json.dumps({"model": {"type": "none"}}), b"\xff"], ids=repr)
+@pytest.mark.parametrize("content", [None, json.dumps({"model": {"type": "none"}}), b"\xff"], ids=repr)
 def test_a_file_that_is_none(library, tmp_path, content):
     path = tmp_path / "mine.json"
     if content is not None:

@@ -67,14 +67,6 @@ def test_what_normalize_changes(name):
         assert tokenizer.normalize(text) == expected
 
 
-@pytest.mark.parametrize("name", TOKENIZERS)
-@pytest.mark.parametrize("text", ["", " ", "\t\n\u3000"])
-def test_empty(name, text):
-    tokenizer = TOKENIZERS[name]()
-    assert tokenizer.tokenize(text) == []
-    assert tokenizer.detokenize([]) == ""
-
-
 def test_char():
     assert Char().tokenize(" a  bß日") == ["a", " ", "b", "ß", "日"]
 
@@ -126,13 +118,6 @@ def test_mixed(text, pieces):
 def test_lowercase():
     assert Word(lowercase=True).tokenize("Zwei MÄNNER") == ["▁zwei", "▁männer"]
     assert Mixed(lowercase=True).tokenize("我 ANNA") == ["我", "▁anna"]
-
-
-def test_the_mark_says_where_words_begin():
-    """A word is the same piece at the start of a text and within it."""
-    text = "so it is so"
-    pieces = Word().tokenize(text)
-    assert pieces[0] == pieces[-1] and sum(piece.startswith("▁") for piece in pieces) == len(text.split())
 
 
 @pytest.mark.parametrize("name", ["word", "mixed"])
