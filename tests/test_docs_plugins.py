@@ -22,13 +22,6 @@ ROOT = Path(__file__).parent.parent
 PAGE, README, CLINIC, CHECKS = "docs/plugins.md", "README.md", "docs/clinic.md", "docs/checks.md"
 LAYERS = ("attention", "norm", "position", "placement", "feed_forward", "head")
 WHOLE = "encoder-decoder"
-NAMED = {
-    "deviation_norm.py": "norm=deviation",
-    "binary_position.py": "position=binary",
-    "null_key.py": "attention=null_key",
-}
-
-
 def _text(page):
     return (ROOT / page).read_text("utf-8")
 
@@ -148,14 +141,6 @@ def test_every_option_of_plugin_is_described_and_every_one_that_is_named_exists(
     named_elsewhere = [recipe_command("base"), *(group.get_command(None, verb) for verb in VERBS)]
     known = {option for command in named_elsewhere for parameter in command.params for option in parameter.opts}
     assert described <= known | options | {"--wait", "--wrap"}  # Slurm's
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_a_recipe_takes_the_class_under_its_name(name, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path(name).write_text(_files(PAGE)[name], "utf-8")
-    status, out = _tell(capsys, "check", "reverse", f"model.{NAMED[name]}", "--plugin", name)
-    assert status == 0 and "reverse.yaml is sound" in out
 
 
 def test_the_recipes_of_the_page_are_sound_and_its_errors_are_real(folder, capsys):

@@ -17,8 +17,7 @@ from recipe_text import TINY_MODEL
 from paddle_tfm import hookspecs
 from paddle_tfm.cli.run.request import Request
 from paddle_tfm.cli.run.training import train
-from paddle_tfm.export.ctranslate2.rules import HOOK as RULES
-from paddle_tfm.hookspecs import KINDS, PROJECT, hookimpl
+from paddle_tfm.hookspecs import EXPORT_RULES, KINDS, PROJECT, hookimpl
 from paddle_tfm.plugins import Plugins, Provider
 from paddle_tfm.protocols import BASES, Prediction
 from paddle_tfm.registry import Registry
@@ -33,7 +32,7 @@ TINY = [
 
 
 def test_there_are_register_hooks_for_every_kind_one_for_export_rules_and_six_events():
-    assert sorted([*KINDS.values(), RULES]) == sorted(set(HOOKS) - set(EVENTS))
+    assert sorted([*KINDS.values(), EXPORT_RULES]) == sorted(set(HOOKS) - set(EVENTS))
     assert list(KINDS) == list(BASES)
     assert len(EVENTS) == 6
 
