@@ -77,7 +77,9 @@ def test_a_model_larger_than_the_memory_is_said():
 
 def test_what_is_wrong_with_a_comparison_is_said_before_anything_is_trained(tmp_path, capsys):
     file = tmp_path / "mine.yaml"
-    file.write_text(f"{HEAD}seeds: {{at_most: 5, looks: [3, 8]}}\nvariants: {{a: {{}}, b: {{model.norm: rms}}}}\n", "utf-8")
+    file.write_text(
+        f"{HEAD}seeds: {{at_most: 5, looks: [3, 8]}}\nvariants: {{a: {{}}, b: {{model.norm: rms}}}}\n", "utf-8"
+    )
     said = complain(capsys, "run", file, "--json", "--out", tmp_path / "runs")
     assert "look after 8 seeds, but `at_most` is 5" in said
     assert not (tmp_path / "runs").exists()
@@ -135,8 +137,7 @@ FILES = {
 def test_files(case, tmp_path, capsys, monkeypatch):
     content, name, expected = FILES[case]
     monkeypatch.chdir(tmp_path)
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
+    (tmp_path / name).write_bytes(content)
     said = complain(capsys, "check", name)
     for part in expected:
         assert part in said, said

@@ -98,16 +98,3 @@ def test_every_example_is_a_recipe_without_problems(registry):
         # Some belong at one place only, or need another neighbour: that is said by name, and is not the page's to know.
         assert not [message for message in about_it if re.search("no option|must be|needs the option", message)], about
         assert named or entry.kind == "dataset"
-
-
-def test_two_files_of_one_name_are_two_plugins(tmp_path):
-    for number in (1, 2):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "mine.py").write_text(
-            "from paddle_tfm import hookimpl\nfrom paddle_tfm.protocols import Norm\n"
-            f"class Mine(Norm):\n    'The norm of file {number}.'\n"
-            "    def __init__(self, d_model: int):\n        super().__init__()\n"
-            "@hookimpl\ndef register_norms():\n    return {'mine': Mine}\n"
-        )
-        assert f"The norm of file {number}." in call("show", "norm:mine", "--plugin", folder / "mine.py").out
