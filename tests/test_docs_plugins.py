@@ -22,6 +22,8 @@ ROOT = Path(__file__).parent.parent
 PAGE, README, CLINIC, CHECKS = "docs/plugins.md", "README.md", "docs/clinic.md", "docs/checks.md"
 LAYERS = ("attention", "norm", "position", "placement", "feed_forward", "head")
 WHOLE = "encoder-decoder"
+
+
 def _text(page):
     return (ROOT / page).read_text("utf-8")
 

@@ -126,8 +126,6 @@ def translator(trained):
         (["--search", "{name: sampling, temperature: -1}", "a"], "`temperature` must be a number above 0"),
         (["theX"], "the model has no piece 'X'"),
         (["--nbest", 2, "a"], "--nbest is of runs that translate, but "),
-        (["--scores", "a"], "--scores is of runs that translate, but "),
-        (["--prefix", "a", "a"], "--prefix is of runs that translate, but "),
         (["--attention", "maps", "a"], "--attention is of runs that translate, but "),
         (["--batch-tokens", 9, "a"], "--batch-tokens is of runs that translate, but "),
     ],
