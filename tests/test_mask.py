@@ -168,6 +168,12 @@ def test_what_is_hidden_has_no_weight_whatever_its_score(dtype):
     np.testing.assert_allclose(weights, [[1, 0, 0], [0.5, 0.5, 0], [1 / (1 + np.e), np.e / (1 + np.e), 0]], atol=2e-3)
 
 
+def test_under_another_encoding_a_mask_adds_the_bias_of_that_one():
+    keys, encoding = paddle.arange(5).unsqueeze(0), Bias(2)
+    mask = Mask(keys, keys, paddle.to_tensor(VALID), True, NoBias()).with_encoding(encoding)
+    np.testing.assert_allclose(mask.dense().numpy(), expected(0, 5, True, encoding.table.numpy()), rtol=1e-6, atol=1e-6)
+
+
 def test_a_restriction_is_forgotten_with_its_pass():
     """No cycle of references holds the tensors of a pass until the collector runs."""
     keys = paddle.arange(5).unsqueeze(0)

@@ -91,7 +91,6 @@ def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
         (["compare", "nowhere"], "nowhere: no such folder; `compare` takes the folders of finished runs"),
         (["board", "nowhere"], "nowhere: no curves are here; train first: paddle-tfm run quickstart"),
         (["cp", "reverse", "no/such/folder.yaml"], "no/such: no such folder"),
-        (["cp", "revers", "x.yaml"], "unknown recipe 'revers'"),
         (["run", "reverse", *TINY, "--out", "a_file"], "a_file cannot be written: File exists"),
         (["ls", "tables"], "unknown list 'tables'. Known: components, data, plugins, recipes, runs"),
         (["ls", "norms"], "'norms' cannot be listed; did you mean `paddle-tfm ls components norm`?"),

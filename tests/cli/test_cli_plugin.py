@@ -191,7 +191,6 @@ def test_the_report_as_json():
         (["paddle.nn:Linear"], "Linear is no component"),
         (["paddle.nn:Linear"], "is checked with --as attention, norm, position, feed_forward or encoder-decoder"),
         (["no_such_package:Thing"], "no_such_package cannot be imported"),
-        (["schedul"], "unknown component 'schedul'; did you mean 'schedule'?"),
         (["multihead", "--mask", "hidden"], "--mask belongs to --as attention, and says nothing without --as"),
         (["--as", "norm", "paddle.nn:LayerNorm", "--mask", "hidden"], "and says nothing beside --as norm"),
         (["multihead", "--pad-id", "0"], "--pad-id belongs to --as encoder-decoder, and says nothing without --as"),

@@ -45,7 +45,6 @@ def test_a_name_of_one_kind_needs_no_kind_and_the_menu_of_beam_is_there():
         (["norm:bacht"], "unknown norm 'bacht'; did you mean 'batch'?"),
         (["nrom:batch"], "unknown kind 'nrom'; did you mean 'norm'?"),
         (["beem"], "unknown recipe or component 'beem'; did you mean 'beam'?"),
-        (["quickstat"], "unknown recipe or component 'quickstat'; did you mean 'quickstart'?"),
         (["norm"], "'norm' is a kind; `paddle-tfm ls components norm` lists its components"),
         (["none"], "'none' is of several kinds; choose norm:none or position:none"),
         (["norm:batch", "a.b=1"], "a.b=1: overrides go with a recipe, but norm:batch is a component"),
