@@ -378,23 +378,6 @@ def test_a_killed_run_goes_on_exactly_wherever_it_was_killed(trained, tmp_path, 
 # ------------------------------------------------------------------------------------------------ what is done to runs
 
 
-def test_evaluate_prints_a_table_and_writes_predictions(trained, tmp_path):
-    shutil.copytree(trained.folder, tmp_path / "run")
-    results = json.loads((trained.folder / "results.json").read_text())
-    done = call("evaluate", "run")
-    assert done.status == 0
-    assert "run on 6 test examples" in done.out
-    assert re.search(rf"^ *loss +{results['test']['loss']:.3f} *$", done.out, re.M)
-    assert re.search(rf"^ *token accuracy +{100 * results['test']['token_accuracy']:.1f}% *$", done.out, re.M)
-    assert (tmp_path / "run" / "predictions-test.tsv").read_bytes() == (trained.folder / "predictions.tsv").read_bytes()
-
-    done = call("evaluate", "run", "--split", "valid", "--search", "{name: beam, size: 2}", "--checkpoint", "last")
-    assert "run on 6 valid examples" in done.out
-    assert (tmp_path / "run" / "predictions-valid.tsv").is_file()
-    done = call("evaluate", "run", "--search", "{name: beam, sze: 2}")
-    assert (done.status, "--search.sze  'beam' has no option 'sze'; did you mean 'size'?" in done.err) == (2, True)
-
-
 def test_a_folder_that_holds_one_run_stands_for_it(trained, tmp_path):
     shutil.copytree(trained.out, tmp_path / "out")
     assert call("evaluate", "out").status == 0
