@@ -167,13 +167,6 @@ def test_the_dataset_reads_its_files(tmp_path):
     assert list(dataset.read("train", paths)) == [Example("All is well.", "Alles ist gut.")]
 
 
-def test_the_tokenizer_keeps_its_promise():
-    tokenizer = example_class("tokenizer")()
-    text = " ba-na-na   split"
-    assert tokenizer.tokenize(text) == ["ba", "na", "na", "▁", "split"]
-    assert tokenizer.detokenize(tokenizer.tokenize(text)) == tokenizer.normalize(text) == "banana split"
-
-
 @pytest.mark.conformance
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_example_passes_the_conformance_kit(kind, plugin):
