@@ -1,8 +1,6 @@
 """Bad input: one clear sentence with the place, what is allowed and the nearest name; exit status 2; no traceback;
 nothing lost. The real command line in this process, a row a case."""
 
-import json
-import lzma
 import pickle
 import re
 import resource
@@ -39,28 +37,17 @@ def complain(capsys, *arguments):
 
 # recipe text after HEAD (whose last line is 3), and what must be said
 RECIPES = {
-    "unknown option": ("model: {norm: {name: layer, epz: 1.0}}", ["model.norm.epz", "has no option 'epz'", "Its options:", "eps"]),
-    "option out of range": ("search: {name: beam, size: 0}", ["search", "`size` must be"]),
     "no layers": ("model: {encoder_layers: 0, decoder_layers: 0}", ["line 4", "model.decoder_layers", "both 0"]),
     "metrics of outputs for a decoder alone": ("model: {encoder_layers: 0}", ["evaluate.metrics[0]", "'exact_match'", "known that score a text"]),
     "a choice for attention across without a decoder": ("model: {decoder_layers: 0, attention: {encoder: linear, cross: linear}}", ["model.attention.cross", "encoder-only"]),
     "tuning of one value": ("tune: {space: {train.schedule.peak: [1.0e-3]}, trials: 2}", ["line 4", "tune.space.train.schedule.peak", "has 1 value"]),
-    "tuning of what is no setting": ("tune: {space: {train.schedule.peek: [1.0e-3, 2.0e-3]}, trials: 2}", ["line 4", "train.schedule.peek", "did you mean 'peak'?"]),
-    "a look beyond the last seed": ("seeds: {at_most: 5, looks: [3, 8]}\nvariants: {a: {}, b: {model.norm: rms}}", ["line 4", "seeds.looks", "look after 8 seeds, but `at_most` is 5"]),
-    "a ladder that goes down": ("ladder: {sizes: {l: {model.d_ff: 64}, s: {model.d_ff: 32}}}\nvariants: {a: {}, b: {model.norm: rms}}", ["line 4", "ladder.sizes.s", "sizes go from small to large"]),
-    "equal parameters beside a tuned width": ("equal: parameters\nvariants: {a: {}, b: {model.norm: rms}}\ntune: {space: {model.d_ff: [16, 32]}, trials: 2}", ["line 4", "equal", "before `tune` chooses model.d_ff"]),
-    "odd rotary dimension": ("model: {d_model: 20, position: rotary}", ["model.position", "must be even, but is 5"]),
     "ALiBi on linear attention": ("model: {attention: linear, position: alibi}", ["model.position", "'alibi'", "'linear'", "supports embed"]),
     "an encoding at a site that it refuses": ("model: {position: {encoder: none, decoder: none, cross: sinusoidal}}", ["model.position.cross", "cross-attention"]),
-    "a placement without its inner norm": ("model: {placement: sub_ln, attention: single_head}", ["model.attention", "'single_head'"]),
     "a tokenizer for one side": ("tokenizer: {name: null, source: word}", ["tokenizer"]),
     "an infinite rate": ("train: {schedule: {name: cosine, peak: .inf}}", ["line 4", "train.schedule.peak", "must be a finite number, but is inf"]),
     "a place misspelled": ("model: {norm: {encoder: rms, dekoder: layer}}", ["1 problem", "line 4", "model.norm.dekoder", "unknown place of a model", "did you mean 'decoder'?"]),
     "an option misspelled that is like a place": ("model: {placement: {name: sub_ln, in_cros: true}}", ["1 problem", "model.placement.in_cros", "did you mean 'in_cross'? Its options: dropout, gain, in_cross"]),
     "all forms of a tokenizer": ("tokenizer: 3", ["must be a name, {name: …, options…} or {source: …, target: …}, but is 3"]),
-    "a number that may be null": ("train: {clip_norm: small}", ["train.clip_norm", "must be a number or null, but is 'small'"]),
-    "an option that may be null": ("search: {name: beam, max_length: long}", ["search.max_length", "must be a valid integer or null, but is 'long'"]),
-    "a table larger than any memory": ("model: {position: {name: shaw, clip: 1000000000}}", ["line 4", "model.position", "`clip` must be in [1, 1000000]"]),
     "more examples than a whole number counts": ("task: {name: reverse, train: 1000000000000}", ["task.train", "must be at most 2,147,483,647"]),
     "a base that is no number": ("model: {position: {name: rotary, ntk_factor: 1.0e+300}}", ["line 4", "model.position", "'rotary' cannot compute with these options: OverflowError"]),
 }  # fmt: skip
@@ -88,16 +75,13 @@ def test_a_model_larger_than_the_memory_is_said():
     assert done.stderr.startswith("Error: the memory of this machine is too small for this: MemoryError: ")
 
 
-@pytest.mark.parametrize(
-    ("case", "option"),
-    [("a look beyond the last seed", "--json"), ("equal parameters beside a tuned width", "--dry-run")],
-)
-def test_what_is_wrong_with_a_comparison_is_said_before_anything_is_trained(case, option, tmp_path, capsys):
-    text, expected = RECIPES[case]
+def test_what_is_wrong_with_a_comparison_is_said_before_anything_is_trained(tmp_path, capsys):
     file = tmp_path / "mine.yaml"
-    file.write_text(HEAD + text + "\n", "utf-8")
-    said = complain(capsys, "run", file, option, "--out", tmp_path / "runs")
-    assert all(part in said for part in expected), said
+    file.write_text(
+        f"{HEAD}seeds: {{at_most: 5, looks: [3, 8]}}\nvariants: {{a: {{}}, b: {{model.norm: rms}}}}\n", "utf-8"
+    )
+    said = complain(capsys, "run", file, "--json", "--out", tmp_path / "runs")
+    assert "look after 8 seeds, but `at_most` is 5" in said
     assert not (tmp_path / "runs").exists()
 
 
@@ -114,14 +98,9 @@ def test_a_recipe_that_leaves_out_what_it_may_is_sound(tmp_path, capsys):
 # overrides, and the start of the line that must be said: where what is to be mended was written
 PLACES = {
     "heads": (["model.num_heads=3"], "command line  model.attention"),
-    "width": (["model.d_model=30"], "command line  model.attention"),
     "an option of a search": (["search=beam", "search.size=0"], "command line  search"),
     "metrics without the best one": (["evaluate.metrics=[perplexity]"], "command line  evaluate.best"),
     "two vocabularies": (["vocabulary.shared=false"], "command line  model.share_embeddings"),
-    "a decoder alone": (
-        ["model.encoder_layers=0", "model.share_embeddings=false"],
-        "command line  evaluate.metrics[0]",
-    ),
     "a default": ([], "line 4"),
 }
 
@@ -149,8 +128,6 @@ def test_a_sweep_of_which_every_run_diverged_ends_with_1_and_says_what_to_try(tm
 
 
 FILES = {
-    "no such recipe": (None, "quickstrat", ["unknown recipe 'quickstrat'", "did you mean 'quickstart'?"]),
-    "no such file": (None, "nowhere/mine.yaml", ["nowhere/mine.yaml", "no such file"]),
     "not UTF-8": (b"name: \xff\xfe", "mine.yaml", ["mine.yaml", "UTF-8"]),
     "empty": (b"", "mine.yaml", ["base: base.yaml"]),
 }
@@ -160,32 +137,10 @@ FILES = {
 def test_files(case, tmp_path, capsys, monkeypatch):
     content, name, expected = FILES[case]
     monkeypatch.chdir(tmp_path)
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
+    (tmp_path / name).write_bytes(content)
     said = complain(capsys, "check", name)
     for part in expected:
         assert part in said, said
-
-
-OVERRIDES = {
-    "no value": (["model.norm"], ["override 'model.norm'", "a.b=value"]),
-    "not a value": (["model.norm={name"], ["{name", "not valid YAML"]),
-    "unknown path": (["model.nrom=rms"], ["command line", "model.nrom", "did you mean 'norm'?"]),
-    "device": (["--device", "tpu"], ["--device tpu", "cpu, gpu or gpu:N"]),
-    "device that is not there": (["--device", "gpu:77"], ["--device gpu:77"]),
-    "seeds": (["--seeds", "1,x"], ["--seeds", "numbers below 2**31"]),
-    "address": (["--nodes", "2", "--node", "0", "--address", "h:x"], ["HOST:PORT"]),
-    "plugin that is missing": (["--plugin", "nowhere.py"], ["nowhere.py", "no such file"]),
-}
-
-
-@pytest.mark.parametrize("case", OVERRIDES)
-def test_flags(case, tmp_path, capsys):
-    arguments, expected = OVERRIDES[case]
-    said = complain(capsys, "run", "base", *SMALL, "--out", tmp_path / "out", *arguments)
-    for part in expected:
-        assert part in said, said
-    assert not (tmp_path / "out").exists()
 
 
 CORPORA = {
@@ -194,21 +149,9 @@ CORPORA = {
         "[a.en, a.de]",
         ["a.en", "a.de", "2", "1"],
     ),
-    "not UTF-8": ({"a.tsv": b"one\teins\ntwo\t\xff\n"}, "a.tsv", ["a.tsv", "line 2", "UTF-8"]),
-    "empty": ({"a.tsv": b""}, "a.tsv", ["a.tsv"]),
-    "column missing": ({"a.tsv": b"one\teins\nonly\n"}, "a.tsv", ["a.tsv", "line 2"]),
     "file missing": ({}, "a.tsv", ["a.tsv"]),
-    "a folder": ({"a.tsv/b": b""}, "a.tsv", ["a.tsv"]),
-    "not gzip": ({"a.tsv.gz": b"one\teins\n"}, "a.tsv.gz", ["a.tsv.gz"]),
-    "packed otherwise": (
-        {"a.tsv": lzma.compress(b"one\teins\n")},
-        "a.tsv",
-        ["a.tsv: is packed by xz; unpack it first"],
-    ),
     "TMX": ({"a.tmx": b'<?xml version="1.0"?>\n<tmx/>\n'}, "a.tmx", ["a.tmx: is XML, as TMX is, and pairs are lines"]),
-    "not JSON": ({"a.jsonl": b"one\n"}, "a.jsonl", ["a.jsonl, line 1: not JSON"]),
 }
-BEHIND_THE_HEAD = ("unequal numbers of lines", "not UTF-8", "column missing")
 
 
 @pytest.mark.parametrize("case", CORPORA)
@@ -222,7 +165,7 @@ def test_corpora(case, tmp_path, capsys, monkeypatch):
     said = complain(capsys, "run", "base", *SMALL[1:], task)
     for part in expected:
         assert part in said, said
-    if case not in BEHIND_THE_HEAD:
+    if case != "unequal numbers of lines":  # which stands behind the head of the files
         checked = complain(capsys, "check", "base", *SMALL[1:], task, "--no-step")
         assert "2 problems" in checked and "  task.train  " in checked and "  task.valid  " in checked
         for part in expected:
@@ -280,11 +223,8 @@ RUNS = {
     "model cut short": (lambda run: truncate(run / "checkpoints/best/model.safetensors"), ["model.safetensors"]),
     "weights of another type": (lambda run: retype(run / "checkpoints/best/model.safetensors"), ["float64", "float32"]),
     "weights pickled": (lambda run: forge(run / "checkpoints/best/model.safetensors"), ["not a safetensors file"]),
-    "model missing": (lambda run: (run / "checkpoints/best/model.safetensors").unlink(), ["model.safetensors"]),
     "checkpoint missing": (lambda run: shutil.rmtree(run / "checkpoints/best"), ["best", "no such checkpoint", "last"]),
-    "state is garbage": (lambda run: (run / "checkpoints/best/state.json").write_text("{"), ["state.json"]),
     "vocabulary is garbage": (lambda run: (run / "codec/source/vocabulary.json").write_text("7"), ["vocabulary.json"]),
-    "recipe missing": (lambda run: (run / "recipe.yaml").unlink(), ["recipe.yaml"]),
     "another architecture": (
         lambda run: (run / "recipe.yaml").write_text(
             (run / "recipe.yaml").read_text("utf-8").replace("d_ff: 16", "d_ff: 24"), "utf-8"
@@ -311,32 +251,3 @@ def test_run_folders(case, trained, tmp_path, capsys, monkeypatch):
         for part in expected:
             assert part in said, said
     assert not Path("executed").exists()
-
-
-def test_folders_without_runs(tmp_path, capsys):
-    for verb in ("translate", "evaluate", "compare", "board"):
-        said = complain(capsys, verb, tmp_path / "nothing")
-        assert "nothing" in said
-
-
-def test_an_existing_run_is_not_overwritten(trained, capsys):
-    before = (trained / "default/seed-1/results.json").read_bytes()
-    said = complain(capsys, "run", "base", *SMALL, "--out", trained)
-    assert "--resume" in said and "--out" in said
-    said = complain(capsys, "run", "base", *SMALL, "model.d_ff=24", "--out", trained, "--resume")
-    assert "recipe changed" in said
-    assert (trained / "default/seed-1/results.json").read_bytes() == before
-
-
-def test_results_that_are_garbage(trained, tmp_path, capsys):
-    shutil.copytree(trained, tmp_path / "out")
-    for garbage in ("", "[]", json.dumps({"variant": "a"})):
-        (tmp_path / "out/default/seed-1/results.json").write_text(garbage)
-        assert "results.json" in complain(capsys, "compare", tmp_path / "out")
-
-
-def test_an_output_folder_that_cannot_be_written(tmp_path, capsys):
-    (tmp_path / "file").write_text("")
-    said = complain(capsys, "run", "base", *SMALL, "--out", tmp_path / "file")
-    assert str(tmp_path / "file") in said
-    assert (tmp_path / "file").read_text() == ""

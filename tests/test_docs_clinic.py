@@ -148,7 +148,9 @@ def test_what_is_wrong_on_purpose_is_listed_when_asked_for_and_never_completed(c
     for options in ([], ["--all"]):
         with pytest.raises(SystemExit):
             main(["ls", "components", *options])
-        listings.append(set(re.findall(r"clinic_\w+", capsys.readouterr().out)))
+        out = capsys.readouterr().out
+        listings.append(set(re.findall(r"clinic_\w+", out)))
+        assert ("components wrong on purpose not listed: add --all" in out) is not bool(options)
     assert listings == [set(), clinic]
     completion = ShellComplete(group, {}, "paddle-tfm", "_PADDLE_TFM_COMPLETE")
     for incomplete, name in (("", "rotary"), ("norm:", "norm:rms")):

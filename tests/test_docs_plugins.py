@@ -22,11 +22,6 @@ ROOT = Path(__file__).parent.parent
 PAGE, README, CLINIC, CHECKS = "docs/plugins.md", "README.md", "docs/clinic.md", "docs/checks.md"
 LAYERS = ("attention", "norm", "position", "placement", "feed_forward", "head")
 WHOLE = "encoder-decoder"
-NAMED = {
-    "deviation_norm.py": "norm=deviation",
-    "binary_position.py": "position=binary",
-    "null_key.py": "attention=null_key",
-}
 
 
 def _text(page):
@@ -125,11 +120,10 @@ def test_what_is_shown_of_checks_are_sentences_of_the_kit(page):
 # ------------------------------------------------------------------------------------------------------------- commands
 
 
-@pytest.mark.parametrize("page", [PAGE, README])
-def test_every_command_and_option_exists(page):
+def test_every_command_and_option_exists():
     """Each command is understood, with its options and their values, and then not run."""
-    commands = [words for words in _commands(page) if page == PAGE or words[0] == "plugin"]
-    assert len(commands) > (15 if page == PAGE else 0)
+    commands = _commands(PAGE)
+    assert len(commands) > 15
     for verb, *words in commands:
         assert verb in VERBS, verb
         command = recipe_command(words[0]) if verb == "run" else group.get_command(None, verb)
@@ -148,14 +142,6 @@ def test_every_option_of_plugin_is_described_and_every_one_that_is_named_exists(
     named_elsewhere = [recipe_command("base"), *(group.get_command(None, verb) for verb in VERBS)]
     known = {option for command in named_elsewhere for parameter in command.params for option in parameter.opts}
     assert described <= known | options | {"--wait", "--wrap"}  # Slurm's
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_a_recipe_takes_the_class_under_its_name(name, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path(name).write_text(_files(PAGE)[name], "utf-8")
-    status, out = _tell(capsys, "check", "reverse", f"model.{NAMED[name]}", "--plugin", name)
-    assert status == 0 and "reverse.yaml is sound" in out
 
 
 def test_the_recipes_of_the_page_are_sound_and_its_errors_are_real(folder, capsys):

@@ -105,17 +105,15 @@ def test_the_readme_is_one_screen_to_the_first_result():
 
 @pytest.mark.parametrize("readme", READMES)
 def test_the_readme_leads_to_every_verb_and_recipe(readme):
+    """The page of the verbs is held to be whole by tests/test_docs_generated.py."""
     assert "](docs/cli.md)" in _text(readme) and "](docs/recipes.md)" in _text(readme)
-    for verb in VERBS:
-        assert f"\n## {verb}\n" in _text("docs/cli.md"), verb
     for recipe in shipped():
         assert f"[`{recipe}`](" in _text("docs/recipes.md"), recipe
 
 
-@pytest.mark.parametrize("readme", READMES)
-def test_every_command_of_the_readme_is_one(readme):
+def test_every_command_of_the_readme_is_one():
     """Each `paddle-tfm VERB …` in it names a verb, and each `run RECIPE` a recipe or a file."""
-    commands = re.findall(r"paddle-tfm ([a-z]+)(?: ([\w./-]+))?", (ROOT / readme).read_text("utf-8"))
+    commands = re.findall(r"paddle-tfm ([a-z]+)(?: ([\w./-]+))?", _text("README.md"))
     assert len(commands) > 6
     for verb, word in commands:
         assert verb in VERBS, verb

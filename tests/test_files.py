@@ -38,13 +38,7 @@ def test_what_is_shared_is_whole_whoever_writes_it_at_the_same_time(tmp_path):
 
 def test_a_failure_leaves_the_old_content_and_nothing_beside_it(tmp_path):
     (tmp_path / "folder").mkdir()
-    with pytest.raises(OSError):
-        write_whole(tmp_path / "folder", "x", shared=True)
-    assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
-
-
-def test_a_folder_in_the_place_of_a_file_is_named(tmp_path):
-    (tmp_path / "command.json").mkdir()
     with pytest.raises(IsADirectoryError) as error:
-        write_whole(tmp_path / "command.json", "x", shared=True)
-    assert error.value.filename == str(tmp_path / "command.json")
+        write_whole(tmp_path / "folder", "x", shared=True)
+    assert error.value.filename == str(tmp_path / "folder")
+    assert list(tmp_path.iterdir()) == [tmp_path / "folder"]

@@ -8,20 +8,15 @@ import json
 import re
 import sys
 import textwrap
-import types
 from pathlib import Path
 
-import pluggy
 from recipe_text import TINY_MODEL
 
 from paddle_tfm import hookspecs
 from paddle_tfm.cli.run.request import Request
 from paddle_tfm.cli.run.training import train
-from paddle_tfm.export.ctranslate2.rules import HOOK as RULES
-from paddle_tfm.hookspecs import KINDS, PROJECT, hookimpl
-from paddle_tfm.plugins import Plugins, Provider
+from paddle_tfm.hookspecs import EXPORT_RULES, KINDS
 from paddle_tfm.protocols import BASES, Prediction
-from paddle_tfm.registry import Registry
 
 HOOKS = [name for name in vars(hookspecs) if name.startswith(("register_", "on_"))]
 EVENTS = [name for name in HOOKS if name.startswith("on_")]
@@ -33,7 +28,7 @@ TINY = [
 
 
 def test_there_are_register_hooks_for_every_kind_one_for_export_rules_and_six_events():
-    assert sorted([*KINDS.values(), RULES]) == sorted(set(HOOKS) - set(EVENTS))
+    assert sorted([*KINDS.values(), EXPORT_RULES]) == sorted(set(HOOKS) - set(EVENTS))
     assert list(KINDS) == list(BASES)
     assert len(EVENTS) == 6
 
@@ -54,23 +49,6 @@ def _arguments(hook: str) -> str:
 def test_architecture_names_each():
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     assert [hook for hook in HOOKS if f"`{hook}`" not in text] == []
-
-
-def test_what_register_hooks_return_is_in_the_registry_with_its_provider():
-    plugin = types.ModuleType("mine")
-    for hook in KINDS.values():
-        setattr(plugin, hook, hookimpl(lambda: {"mine": "somewhere:Mine"}))
-    manager = pluggy.PluginManager(PROJECT)
-    manager.add_hookspecs(hookspecs)
-    manager.register(plugin, name="my plugin")
-    provider = Provider("my plugin", "my-distribution", "1.2")
-    registry = Registry(Plugins(manager, {"my plugin": provider}))
-
-    assert [item.kind for item in registry] == list(KINDS)
-    for kind in KINDS:
-        entry = registry.entry(kind, "mine")
-        assert (entry.kind, entry.name, entry.target, entry.provider) == (kind, "mine", "somewhere:Mine", provider)
-        assert registry.names(kind) == ["mine"]
 
 
 def test_a_training_tells_all_six_events(tmp_path):

@@ -41,11 +41,6 @@ def test_a_key_that_stands_in_no_section(override):
     assert problem(override).splitlines()[-1].endswith(f"it stands outside of '{section}'")
 
 
-def test_what_is_misspelled_is_answered_with_the_nearest_key():
-    assert "unknown key 'stps'; did you mean 'steps'?" in problem("train.stps=3")
-    assert "unknown key 'modl'; did you mean 'model'?" in problem("modl=3")
-
-
 def test_an_option_of_a_component(registry: Registry):
     for kind, option in (("optimizer", "lr"), ("schedule", "max_lr")):
         plan = registry.resolve(kind, {"name": "adam" if kind == "optimizer" else "cosine", option: 0.1}, kind)

@@ -194,24 +194,6 @@ def test_what_is_wrong_on_purpose_works_by_name_and_is_not_listed():
     assert "unscaled" not in problem.message.partition("Known: ")[2]
 
 
-def test_the_clinic_is_marked(registry):
-    assert {entry.provider.plugin for entry in registry if entry.wrong_on_purpose} == {"clinic"}
-    assert not [entry for entry in registry if entry.provider.plugin == "clinic" and not entry.wrong_on_purpose]
-    assert planned(registry, "model.norm=clinic_counts_padding").problems == ()
-
-
-@pytest.mark.parametrize("everything", [False, True])
-def test_ls_lists_it_only_when_asked(capsys, everything):
-    from paddle_tfm.cli import main
-
-    with pytest.raises(SystemExit) as end:
-        main(["ls", "components", "norm", *(["--all"] if everything else [])])
-    out = capsys.readouterr().out
-    assert end.value.code == 0 and "layer" in out
-    assert ("clinic_counts_padding" in out) is everything
-    assert ("2 components wrong on purpose not listed: add --all" in out) is not everything
-
-
 # ------------------------------------------------------------------------------------------------------- registry
 
 

@@ -12,13 +12,11 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
-import paddle
 import pytest
 from recipe_text import TINY_MODEL
 
-from paddle_tfm import build_model, create_registry, protocols
+from paddle_tfm import create_registry, protocols
 from paddle_tfm.hookspecs import KINDS
-from paddle_tfm.options import parameters
 from paddle_tfm.protocols import BASES, Example, base_class
 from paddle_tfm.testing import examine
 
@@ -105,36 +103,6 @@ def test_the_docstring_names_the_givens_and_which_are_settable(kind):
     assert set(settable) == base.settable and len(settable) == text.count("(settable)")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_example_takes_only_the_givens_of_its_kind(kind):
-    cls = example_class(kind)
-    assert issubclass(cls, base_class(kind))
-    required = {name for name, option in parameters(cls).items() if option.required}
-    assert required <= base_class(kind).givens
-
-
-@pytest.mark.parametrize("kind", LAYERS)
-def test_an_example_works_in_a_small_model(kind, plugin, make_batch, stepwise):
-    model = build_model(
-        "base",
-        [f"model.{kind}=example", "model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.dropout=0.0"],
-        source_vocabulary=13, target_vocabulary=13, plugins=[plugin],
-    )  # fmt: skip
-    cls = example_class(kind)
-    assert any(type(layer).__name__ == cls.__name__ for layer in model.sublayers(include_self=True))
-    model.eval()
-    batch = make_batch()
-    loss = model.loss(batch)
-    loss = loss if paddle.is_tensor(loss) else loss[0]
-    loss.sum().backward()
-    assert np.isfinite(loss.numpy()).all()
-    assert all(np.isfinite(p.grad.numpy()).all() for p in model.parameters() if p.grad is not None)
-    with paddle.no_grad():
-        valid = batch.target_valid.numpy()
-        whole, parts = stepwise(model, batch, batch.target_in.shape[1]), stepwise(model, batch, 1)
-        np.testing.assert_allclose(parts.numpy()[valid], whole.numpy()[valid], atol=1e-5)
-
-
 TRAINING = """
 import json, sys
 from pathlib import Path
@@ -197,13 +165,6 @@ def test_the_dataset_reads_its_files(tmp_path):
         paths[remote.name].write_text("All is well.\tAlles ist gut.\n", encoding="utf-8")
     assert sorted(paths) == ["test.tsv", "train.tsv", "valid.tsv"]
     assert list(dataset.read("train", paths)) == [Example("All is well.", "Alles ist gut.")]
-
-
-def test_the_tokenizer_keeps_its_promise():
-    tokenizer = example_class("tokenizer")()
-    text = " ba-na-na   split"
-    assert tokenizer.tokenize(text) == ["ba", "na", "na", "▁", "split"]
-    assert tokenizer.detokenize(tokenizer.tokenize(text)) == tokenizer.normalize(text) == "banana split"
 
 
 @pytest.mark.conformance

@@ -95,9 +95,7 @@ def test_every_path_has_its_line():
         ("a: *x\n", "f line 1: not valid YAML: found undefined alias 'x'"),
         ("? [a]\n: 1\n", "f line 1: not valid YAML: a key must be a word"),
         ("a: !!bool x\n", "f: not valid YAML: 'x'"),
-        ("a: &x [1, *x]\n", "f line 1: nested more than 50 deep"),
         ("a: \x07\n", "f: not valid YAML: "),
-        ("[" * 5000, "f line 1: nested more than 50 deep"),
         ("- a\n- b\n", "f: a recipe is a mapping (`key: value` lines), but this is a list"),
         ("just words\n", "f: a recipe is a mapping (`key: value` lines), but this is a str"),
     ],
@@ -173,8 +171,6 @@ def test_what_is_no_file_is_no_recipe(tmp_path):
     (tmp_path / "seed-1" / "recipe.yaml").touch()
     with pytest.raises(UserError, match=r"seed-1 is a folder, and a recipe is a file, here .*/seed-1/recipe\.yaml$"):
         find(str(tmp_path / "seed-1"))
-    with pytest.raises(UserError, match=r"^unknown recipe"):
-        find("x" * 5000)
 
 
 def test_sections_merge_key_by_key_and_lists_are_replaced():

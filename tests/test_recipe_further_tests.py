@@ -28,7 +28,6 @@ CLAIM = "says: x, source: of our own, variant: a, at_most: 1"
         ("one: 3", "one", "must be a mapping"),
         ("test: {batch: 1}", "test", "'test' is the name of a split; choose another"),
         ("a b: {batch: 1}", "a b", "must be called by letters, digits, `_` and `-`"),
-        ("a@b: {batch: 1}", "a@b", "must be called by letters, digits, `_` and `-`"),
         ("one: {task: {test_min_lenght: 3}}", "one.task.test_min_lenght", "did you mean 'test_min_length'?"),
         ("one: {task: {test_min_length: x}}", "one.task.test_min_length", "must be a valid integer or null, but is"),
         (

@@ -174,7 +174,7 @@ def test_a_missing_paddle_is_told_with_the_remedy(tmp_path):
 
 def test_help_lists_and_completion_do_without_paddle(tmp_path):
     commands = [
-        [], ["--help"], ["--version"], ["ls"], ["ls", "components"], ["ls", "plugins"], ["ls", "runs"],
+        [], ["--help"], ["--version"], ["ls"], ["ls", "components"], ["ls", "plugins"], ["ls", "runs"], ["ls", "data"],
         ["run", "--help"], ["run", "quickstart", "--help"], ["show", "quickstart"], ["completion", "bash"],
         ["evaluate", "--help"], ["cp", "reverse", "mine.yaml", "--force"],
     ]  # fmt: skip

@@ -72,14 +72,14 @@ def test_json_is_all_that_was_said_in_numbers(run):
     assert list(output["metrics"]) == ["loss", *(name if isinstance(name, str) else "bleu" for name in METRICS)]
     assert output["signatures"] == {"bleu": Bleu(tokenize="none").signature()}
     assert (output["split"], output["examples"], output["hypotheses"], output["buckets"]) == ("test", 6, None, None)
-    assert (run / "predictions-test.tsv").is_file()
+    assert (run / "predictions-test.tsv").read_bytes() == (run / "predictions.tsv").read_bytes()
     results = json.loads((run / "results.json").read_text())
     assert output["metrics"]["loss"] == results["test"]["loss"]
     assert output["metrics"]["exact_match"] == results["test"]["exact_match"]
 
 
 def test_buckets_hold_every_example_once_and_add_up_to_the_whole(run):
-    output = scores("run", "--split", "train", "--buckets", "2,3,9")
+    output = scores("run", "--split", "train", "--buckets", "2,3,9", "--checkpoint", "last")
     rows = output["buckets"]["rows"]
     assert [row["length"] for row in rows] == ["≤ 2", "3", "4–9", "> 9"]
     assert (output["buckets"]["by"], output["buckets"]["unit"]) == ("source", "words")
@@ -101,7 +101,7 @@ def test_buckets_hold_every_example_once_and_add_up_to_the_whole(run):
 
 
 def test_buckets_without_numbers_are_of_like_size(run):
-    output = scores("run", "--split", "train", "--buckets")
+    output = scores("run", "--split", "train", "--search", "{name: beam, size: 2}", "--buckets")
     sizes = [row["examples"] for row in output["buckets"]["rows"]]
     assert output["buckets"]["by"] == "source"
     assert len(sizes) in (3, 4)  # of the lengths 1 to 4, whose quarters may be alike
@@ -143,7 +143,6 @@ def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp
         ),
         (["--hypotheses", "two.txt"], "two.txt has 2 lines, but the test split has 6 examples; one each"),
         (["--hypotheses", "seven.txt"], "seven.txt has more lines, but the test split has 6 examples; one each"),
-        (["--hypotheses", "/dev/zero"], "/dev/zero: a pipe, which can be read only once"),
         (["--hypotheses", "bytes.txt"], "bytes.txt, line 2: not UTF-8 (byte 0xff at 1)"),
         (["--hypotheses", "absent.txt"], "absent.txt: no such file"),
         (["--test", "beyond"], "--test: 'beyond' is no further test: there are none; add it to `evaluate.tests`"),

@@ -2,9 +2,6 @@
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -183,23 +180,6 @@ def test_names_and_options_complete():
     assert completions("ls", "data", "multi30k", incomplete="") == ["source=", "target=", "test="]
     assert completions("ls", "data", "nothing", incomplete="") == []
     assert completions("ls", "components", incomplete="hea") == ["head"]
-
-
-def test_nothing_of_it_imports_paddle(tmp_path):
-    script = """
-import sys
-from paddle_tfm.cli import main
-for arguments in (["ls", "data"], ["ls", "data", "scan", "cutoff=26"], ["ls", "data", "scan", "cutoff=0", "--fetch"]):
-    try:
-        main(arguments)
-    except SystemExit:
-        pass
-print([name for name in ("paddle", "scipy", "matplotlib") if name in sys.modules])
-"""
-    environment = {**os.environ, "PADDLE_TFM_DATA": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "[]", done.stderr
-    assert "tasks_train_simple.txt 3.3 MB absent" in " ".join(done.stdout.split())
 
 
 def test_a_run_trains_on_a_dataset(plugin, tmp_path):

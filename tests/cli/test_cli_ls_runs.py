@@ -198,8 +198,8 @@ def many(count, states):
     return [Standing(name, Path("out", name), states[i % len(states)], **shared) for i, name in enumerate(names)]
 
 
-@pytest.mark.parametrize("width, height", [(80, 23), (120, 39), (60, 12), (200, 60), (80, 6)])
-@pytest.mark.parametrize("count", [1, 5, 18, 30, 200])
+@pytest.mark.parametrize("width, height", [(80, 23), (120, 39), (60, 12)])
+@pytest.mark.parametrize("count", [1, 18, 200])
 def test_the_table_fits_the_screen(width, height, count):
     overview = Overview(Path("out"), [SweepRuns(Path("out"), many(count, STATES))], 4)
     lines = RunsTable(overview, "out", [("word " * 30, "")]).lines(width, height)

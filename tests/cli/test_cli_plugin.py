@@ -179,7 +179,7 @@ def test_the_report_as_json():
         (["rotary", "--only", "relativ"], "--only: unknown check 'relativ'; did you mean 'relative'?"),
         (["rotary", "--option", "bas=3"], "'rotary' has no option 'bas'; did you mean 'base'?"),
         (["rotary", "--option", "base"], "'base' must be NAME=VALUE"),
-        *((["--as", kind], f"--as {kind}: name a class") for kind in AS_KINDS),
+        (["--as", "norm"], "--as norm: name a class"),
         (["--as", "head", "paddle.nn:ReLU"], f"'head' is not one of {', '.join(map(repr, AS_KINDS))}"),
         (["--as", "norm", "paddle.nn:LayerNormm"], "unknown class 'LayerNormm'"),
         (
@@ -191,7 +191,6 @@ def test_the_report_as_json():
         (["paddle.nn:Linear"], "Linear is no component"),
         (["paddle.nn:Linear"], "is checked with --as attention, norm, position, feed_forward or encoder-decoder"),
         (["no_such_package:Thing"], "no_such_package cannot be imported"),
-        (["schedul"], "unknown component 'schedul'; did you mean 'schedule'?"),
         (["multihead", "--mask", "hidden"], "--mask belongs to --as attention, and says nothing without --as"),
         (["--as", "norm", "paddle.nn:LayerNorm", "--mask", "hidden"], "and says nothing beside --as norm"),
         (["multihead", "--pad-id", "0"], "--pad-id belongs to --as encoder-decoder, and says nothing without --as"),

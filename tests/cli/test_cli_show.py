@@ -45,7 +45,6 @@ def test_a_name_of_one_kind_needs_no_kind_and_the_menu_of_beam_is_there():
         (["norm:bacht"], "unknown norm 'bacht'; did you mean 'batch'?"),
         (["nrom:batch"], "unknown kind 'nrom'; did you mean 'norm'?"),
         (["beem"], "unknown recipe or component 'beem'; did you mean 'beam'?"),
-        (["quickstat"], "unknown recipe or component 'quickstat'; did you mean 'quickstart'?"),
         (["norm"], "'norm' is a kind; `paddle-tfm ls components norm` lists its components"),
         (["none"], "'none' is of several kinds; choose norm:none or position:none"),
         (["norm:batch", "a.b=1"], "a.b=1: overrides go with a recipe, but norm:batch is a component"),
@@ -98,16 +97,3 @@ def test_every_example_is_a_recipe_without_problems(registry):
         # Some belong at one place only, or need another neighbour: that is said by name, and is not the page's to know.
         assert not [message for message in about_it if re.search("no option|must be|needs the option", message)], about
         assert named or entry.kind == "dataset"
-
-
-def test_two_files_of_one_name_are_two_plugins(tmp_path):
-    for number in (1, 2):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "mine.py").write_text(
-            "from paddle_tfm import hookimpl\nfrom paddle_tfm.protocols import Norm\n"
-            f"class Mine(Norm):\n    'The norm of file {number}.'\n"
-            "    def __init__(self, d_model: int):\n        super().__init__()\n"
-            "@hookimpl\ndef register_norms():\n    return {'mine': Mine}\n"
-        )
-        assert f"The norm of file {number}." in call("show", "norm:mine", "--plugin", folder / "mine.py").out

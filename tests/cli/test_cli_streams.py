@@ -27,9 +27,7 @@ def shell(command, folder, **variables):
     ("command", "status", "error"),
     [
         ("paddle-tfm ls > /dev/full", 2, FULL),
-        ("paddle-tfm --help > /dev/full", 2, FULL),
         ("paddle-tfm ls | true", 0, ""),
-        ("paddle-tfm run --help | true", 0, ""),
         ("mkdir gone; cd gone; rmdir ../gone; paddle-tfm check reverse", 2, "Error: the current directory: No such"),
     ],
 )

@@ -49,7 +49,6 @@ def test_check_and_show_read_the_same_line():
             "--seeds three: must be how many, such as 5, or a list of numbers below 2**31, such as 3,7,9",
         ),
         (["--seeds", "3,,7"], "--seeds 3,,7: must be"),
-        (["--seeds", "3,3"], "must be distinct, but are [3, 3]"),
         (["model.norm=layer,rms", "--baseline", "rsm"], "unknown variant 'rsm'; did you mean 'rms'? Known: layer, rms"),
     ],
 )

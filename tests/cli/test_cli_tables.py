@@ -51,6 +51,7 @@ def test_a_pipe_gets_lines_without_padding_and_colours(two_variants, tmp_path):
     done = call("compare", two_variants, "--out", tmp_path)
     assert done.status == 0, done.err
     assert not [line for line in done.out.splitlines() if line != line.rstrip()]  # sentences below it too
+    assert "difference to post-batch-with-a-name is paired by seed" in done.out
     lines = done.out.partition("“±”")[0].splitlines()
     assert not set("".join(lines)) & set("│┃━─\x1b")
     assert "parameters" in lines[1] + lines[2] + lines[3] and max(map(len, lines)) > 100

@@ -61,7 +61,6 @@ def test_its_variant_alone_is_checked():
     "options, sentence",
     [
         (["--cell", "post/sed-2"], "--cell: unknown run 'post/sed-2'; did you mean 'post/seed-2'? Known: post/seed-1, "),
-        (["--cell", "post"], "--cell: unknown run 'post'"),
         (["--cell", "pre/seed-1", "--executor", "local"], "--cell trains one run, here; --executor distributes all of"),
         (["--cell", "pre/seed-1", "--of-sweep"], "out is not there on "),
         (["--executor", "lokal"], "--executor  unknown executor 'lokal'; did you mean 'local'? Known: command, local, ray"),

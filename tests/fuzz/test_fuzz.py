@@ -78,22 +78,9 @@ def test_no_input_is_a_bug(name):
     draw()
 
 
-DEEP = "\n".join(["x: &x0 [1]", *(f"y{i}: &x{i} [*x{i - 1}]" for i in range(1, 60))])
 FOUND = {
     "recipe": [
-        *(
-            f"a: {value}"
-            for value in (
-                "!!timestamp x",
-                "!!bool x",
-                "!!int ''",
-                "!!float ''",
-                "!!set {a}",
-                "!!binary aGk=",
-                '"\\UFFFFFFFF"',
-            )
-        ),
-        DEEP,
+        *(f"a: {value}" for value in ("!!timestamp x", "!!int ''", "!!set {a}", "!!binary aGk=", '"\\UFFFFFFFF"')),
         "? a" + ".a" * 500 + "\n: 1",
         "equal: tokens\ngrid: {a: 3}",
         "tokenizer" + 49 * "." + "e: x",
@@ -105,8 +92,6 @@ FOUND = {
         "tokenizer" + 45 * ".e" + "={a: {b: {c: {d: 1}}}}",
         ASSIGNMENTS,
     ],
-    "tokenizers": [],
-    "batches": [],
     "checkpoint": [
         '\0{"step": 1, "identity": "", "files": {"model.safetensors": {"bytes": "x", "sha256": ""}}}',
         '\0{"step": 1, "identity": "", "files": {"' + "a" * 300 + '": {"bytes": 1, "sha256": ""}}}',
@@ -114,7 +99,6 @@ FOUND = {
         '\1{"step": 1, "snapshots": 3}',
         '\1{"step": [1], "snapshots": [1]}',
     ],
-    "search": [],
 }
 
 

@@ -79,14 +79,6 @@ def test_each_explains_itself():
         assert max(map(len, text.splitlines())) <= 125, name
 
 
-def test_each_stands_on_another_recipe_that_ships():
-    for name in RECIPES:
-        if name != "base":
-            data, _ = yaml_lines.load_file(shipped()[name])
-            base = (shipped()[name].parent / data["base"]).resolve()
-            assert base in [file.resolve() for file in shipped().values()], name
-
-
 def test_comparisons_name_variants_that_differ():
     for name in RECIPES:
         loaded = recipe.load(name)
