@@ -48,12 +48,6 @@ def test_collect_reads_a_run_and_a_folder_of_runs_once_each(tmp_path):
     assert results[0].folder.resolve() == one.resolve()
 
 
-def test_collect_says_where_runs_are_listed_if_there_is_none(tmp_path):
-    with pytest.raises(UserError) as caught:
-        collect([tmp_path])
-    assert str(caught.value) == f"{tmp_path}: no finished run is here; `paddle-tfm ls runs` shows where they are"
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -231,21 +225,6 @@ def test_the_table_shows_the_deciding_metric_first_and_every_other_once(tmp_path
     assert sorted(table(tmp_path).shown()) == ["bleu", "exact_match", "loss", "perplexity"]
     assert table(tmp_path).shown()[0] == "exact_match"
     assert table(tmp_path, "perplexity").shown()[0] == "perplexity"
-
-
-def test_scores_on_different_texts_are_not_compared(tmp_path):
-    """A recipe may train one model on several corpora: there is no difference, and no best."""
-    for variant in ("a", "b"):
-        series(tmp_path, variant, [0.5, 0.75], data=variant)
-    output = table(tmp_path, baseline="a")
-    assert [row.difference for row in output.rows] == [None, None]
-    assert verdict(output) == (
-        "Nothing can be compared: “b” is scored on other texts than “a”: the task is the same, but not its texts "
-        "(their hashes differ)."
-    )
-    series(tmp_path / "same", "a", [0.5, 0.75], data="same")
-    series(tmp_path / "same", "b", [0.5, 0.75], data="same")
-    assert by_name(table(tmp_path / "same"))["b"].difference.verdict == "equal"
 
 
 def test_a_variant_on_other_texts_is_neither_the_best_nor_in_the_way_of_the_others(tmp_path):

@@ -84,12 +84,6 @@ def test_norms_of_several_kinds_in_one_model():
     assert failures(QuickScene(subject, USUAL, subject.settings(USUAL, MIXED_NORMS), "mixed")) == {}
 
 
-def test_layers_keep_nothing_between_calls():
-    subject = QuickSubject(REGISTRY, "attention", "multihead")
-    scene = Scene(subject, USUAL, subject.settings(USUAL, subject.spec), "at every site")
-    assert failures(scene, ("stateless",)) == {}
-
-
 def test_rows_that_are_not_the_same_decode_otherwise():
     """What the check `beams` compares would differ if rows were mixed up."""
     scene = QuickSubject(REGISTRY, "norm", "layer").scene()

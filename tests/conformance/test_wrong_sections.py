@@ -66,14 +66,6 @@ class Sorts(Sound):
         return "<p>sorted</p>"
 
 
-class Fastest(Sound):
-    """Rows in another order than the comparison's, sorted in place."""
-
-    def html(self, facts):
-        facts.comparison.rows.sort(key=lambda row: row.seconds)
-        return "<p>sorted</p>"
-
-
 @pytest.fixture(scope="module")
 def registry():
     return installed()
@@ -92,7 +84,6 @@ def registry():
         (Raw, {"users_text"}),
         (Counter, {"same_again"}),
         pytest.param(Sorts, {"same_again"}, marks=pytest.mark.conformance),
-        pytest.param(Fastest, {"same_again"}, marks=pytest.mark.conformance),
     ],
 )
 def test_a_mistake_is_found_by_its_check(cls, failing, registry):

@@ -2,7 +2,6 @@
 
 python each_kernel.py guard COUNT      operands lie between pages that may not be touched
 python each_kernel.py stack SECONDS    where the stack pointer stands when a signal arrives
-python each_kernel.py signals SECONDS THREADS    results while handlers run, and the heap around them
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import paddle_tfm  # noqa: F401  (before Paddle)
-from paddle_tfm import paddle_compat, runtime
+from paddle_tfm import runtime
 
 runtime.load_paddle()
 from paddle_tfm.kernels.cpu import library, row_kernels  # noqa: E402
@@ -44,7 +43,7 @@ def product(kind, transpose_a, transpose_b, with_bias, by_shape=False):
             library.library().has_amx = by_shape
             gemm(a, b, out, transpose_a, transpose_b, bias=bias if with_bias else None)
 
-        return once, [out]
+        return once
 
     return compute
 
@@ -56,13 +55,13 @@ def rows_and_width(rng):
 def softmax(rng, place):
     rows, width = rows_and_width(rng)
     x, y = place(rng.standard_normal((rows, width)).astype("float32")), place(np.zeros((rows, width), "float32"))
-    return lambda: row_kernels.softmax(rows, width)(address(x), address(y)), [y]
+    return lambda: row_kernels.softmax(rows, width)(address(x), address(y))
 
 
 def softmax_gradient(rng, place):
     rows, width = rows_and_width(rng)
     p, g, out = (place(rng.random((rows, width)).astype("float32")) for _ in range(3))
-    return lambda: row_kernels.softmax_gradient(rows, width)(*map(address, (p, g, out))), [out]
+    return lambda: row_kernels.softmax_gradient(rows, width)(*map(address, (p, g, out)))
 
 
 def layer_norm(rng, place, gradient=False):
@@ -73,32 +72,28 @@ def layer_norm(rng, place, gradient=False):
     if gradient:
         operands = x, mean, variance, g, of_x, scale, shift, of_scale, of_shift
         kernel = row_kernels.layer_norm_gradient
-        return lambda: kernel(rows, width, 1e-5, FLAGS)(*map(address, operands)), [of_x, of_scale, of_shift]
+        return lambda: kernel(rows, width, 1e-5, FLAGS)(*map(address, operands))
     operands = x, y, mean, variance, scale, shift
-    return lambda: row_kernels.layer_norm(rows, width, 1e-5, FLAGS)(*map(address, operands)), [y, mean, variance]
+    return lambda: row_kernels.layer_norm(rows, width, 1e-5, FLAGS)(*map(address, operands))
 
 
 def masked(rng, place):
     count = int(rng.integers(1, 40_000))
     x, y = place(rng.standard_normal(count).astype("float32")), place(np.zeros(count, "float32"))
     mask = place((rng.random(count) < 0.7).astype("uint8"))
-    return lambda: row_kernels.masked(count, 1.25, True)(*map(address, (x, mask, y))), [y]
+    return lambda: row_kernels.masked(count, 1.25, True)(*map(address, (x, mask, y)))
 
 
 def where_positive(rng, place):
     count = int(rng.integers(1, 40_000))
     y, out, g = (place(rng.standard_normal(count).astype("float32")) for _ in range(3))
     zero = place(np.zeros(1, "float32"))
-    return lambda: row_kernels.where_positive(count, 1.25)(*map(address, (y, zero, out, g))), [out]
+    return lambda: row_kernels.where_positive(count, 1.25)(*map(address, (y, zero, out, g)))
 
 
 def rounding(rng, place):
-    x, out = place(rng.standard_normal(int(rng.integers(1, 40_000))).astype("float32")), []
-
-    def once():
-        out[:] = [rounded(x)]
-
-    return once, out
+    x = place(rng.standard_normal(int(rng.integers(1, 40_000))).astype("float32"))
+    return lambda: rounded(x)
 
 
 KERNELS = {
@@ -121,8 +116,7 @@ def guard(count):
         print(name, flush=True)
         for place in (Guarded(at_end=True), Guarded(at_end=False)):
             for _ in range(count // 2):
-                once, _ = make(rng, place)
-                once()
+                make(rng, place)()
 
 
 def handle(number, where, flags):
@@ -169,7 +163,7 @@ def stack(seconds):
     for name, make in KERNELS.items():
         samples[0], end = 0, time.monotonic() + seconds
         while time.monotonic() < end:
-            once, _ = make(rng, lambda array: array)
+            once = make(rng, lambda array: array)
             for _ in range(50):
                 once()
         taken = samples[1 : 1 + min(samples[0], 65536)]
@@ -178,41 +172,9 @@ def stack(seconds):
     signal.setitimer(signal.ITIMER_REAL, 0)  # before the handler and its stack are gone
 
 
-def under_signals(seconds, threads):
-    """Handlers of the system's kind without a stack of their own, and Python's, in turn."""
-    counted = []
-    by_python = signal.signal(signal.SIGALRM, lambda *_: counted.append(1))
-    paddle_compat.set_num_threads(threads)
-    rng, wrong = np.random.default_rng(5), []
-    for name, make in KERNELS.items():
-        for python in (True, False):
-            if python:
-                signal.signal(signal.SIGALRM, lambda *_: counted.append(1))
-            else:
-                handle(signal.SIGALRM, ctypes.cast(libc.getpid, ctypes.c_void_p).value, SA_RESTART)
-            end = time.monotonic() + seconds / 2
-            while time.monotonic() < end:
-                once, out = make(rng, lambda array: array)
-                once()
-                expected = [each.copy() for each in out]
-                canaries = [np.full(size, 7, "uint8") for size in (900, 5_000, 20_000, 260_000)]
-                signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
-                for _ in range(100):
-                    once()
-                    if not all(np.array_equal(*pair) for pair in zip(out, expected)):
-                        wrong.append(name)
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                if not all((each == 7).all() for each in canaries):
-                    wrong.append(f"{name}: the heap")
-    signal.signal(signal.SIGALRM, by_python)
-    print(f"{len(counted)} signals of Python's handler, as many of the other, wrong: {wrong}")
-
-
 if __name__ == "__main__":
-    what, number, *rest = sys.argv[1:]
+    what, number = sys.argv[1:]
     if what == "guard":
         guard(int(number))
-    elif what == "stack":
-        stack(float(number))
     else:
-        under_signals(float(number), int(rest[0]))
+        stack(float(number))

@@ -114,15 +114,6 @@ def test_one_that_keeps_what_it_holds_has_a_second_derivative_and_may_be_walked_
     np.testing.assert_allclose(second[1].numpy(), 18 * a**4 * b, rtol=1e-10)
 
 
-def test_a_function_knows_which_gradients_may_be_asked_for(inputs):
-    for frozen in PARTS:
-        for i, each in enumerate(inputs):
-            each.stop_gradient = i in frozen
-        affine = Affine()
-        function.apply(affine, *inputs)
-        assert affine.wanted == [i not in frozen for i in range(3)]
-
-
 def test_one_without_a_second_derivative_says_so_instead_of_leaving_it_out(inputs):
     with pytest.raises(OSError, match="Affine has no second derivative"):
         paddle.grad(function.apply(Affine(), *inputs).sum(), inputs, create_graph=True)

@@ -15,11 +15,11 @@ from paddle_tfm import processes
 from paddle_tfm.kernels.cpu import library as onednn
 from paddle_tfm.kernels.cpu import primitives
 from paddle_tfm.kernels.cpu.gemm import gemm, kernels_of_shapes_are_right, rounded
-from paddle_tfm.kernels.cpu.primitives import DST, SRC, Failed, Primitive, address, describe, engine, kept
+from paddle_tfm.kernels.cpu.primitives import Failed, describe, engine
 
 needs_onednn = pytest.mark.skipif(bool(onednn.why_not()), reason=str(onednn.why_not()))
 needs_bfloat16 = pytest.mark.skipif(bool(onednn.why_not("bfloat16")), reason=str(onednn.why_not("bfloat16")))
-SHAPES = [(1, 1, 1), (1, 256, 64), (129, 65, 77), (150, 3000, 40)]  # M, K, N
+SHAPES = [(1, 256, 64), (150, 3000, 40)]  # M, K, N
 
 
 def numbers(*shape, seed=0):
@@ -35,37 +35,6 @@ def test_the_library_of_the_wheel_is_there_on_the_platform_that_we_ship_for():
     """Without it everything works by Paddle's products; but its loss should be noticed here, not by a slow run."""
     assert onednn.why_not() is None
     assert onednn.library().version[:2] >= (3, 6)
-
-
-@needs_onednn
-@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
-@pytest.mark.parametrize("transpose_a", [False, True])
-@pytest.mark.parametrize("transpose_b", [False, True])
-def test_a_product_is_that_of_float64(m, k, n, transpose_a, transpose_b):
-    a, b = numbers(m, k), numbers(k, n, seed=1)
-    stored_a, stored_b = (np.ascontiguousarray(x.T) if t else x for x, t in ((a, transpose_a), (b, transpose_b)))
-    exact = a.astype(np.float64) @ b.astype(np.float64)
-    out = np.full((m, n), np.nan, np.float32)  # what was there must not matter
-    assert gemm(stored_a, stored_b, out, transpose_a, transpose_b) is out
-    np.testing.assert_allclose(out, exact, atol=2e-6 * np.sqrt(k) * 4)
-    gemm(stored_a, stored_b, out, transpose_a, transpose_b, add=True)
-    np.testing.assert_allclose(out, 2 * exact, atol=4e-6 * np.sqrt(k) * 4)
-
-
-@needs_onednn
-@pytest.mark.parametrize("transpose_a", [False, True])
-@pytest.mark.parametrize("transpose_b", [False, True])
-def test_a_product_reads_and_writes_columns_of_wider_matrices(transpose_a, transpose_b):
-    a, b, out = numbers(9, 20), numbers(8, 30, seed=1), np.zeros((9, 40), np.float32)
-    left, right = (a[:7, 2:11] if transpose_a else a[:, 3:10]), (b[:5, 1:8] if transpose_b else b[:7, 4:9])
-    factors = (left.T if transpose_a else left), (right.T if transpose_b else right)
-    exact = 0.25 * factors[0].astype(np.float64) @ factors[1].astype(np.float64)
-    gemm(left, right, out[:, 6:11], transpose_a, transpose_b, scale=0.25)
-    np.testing.assert_allclose(out[:, 6:11], exact, atol=1e-5)
-    gemm(left, right, out[:, 6:11], transpose_a, transpose_b, add=True, scale=0.25)
-    np.testing.assert_allclose(out[:, 6:11], 2 * exact, atol=1e-5)
-    out[:, 6:11] = 0
-    assert not out.any()  # the columns beside it
 
 
 @pytest.fixture(params=[False, True], ids=["no amx", "amx"])
@@ -125,16 +94,6 @@ def test_a_product_of_bfloat16_reads_and_writes_columns_of_wider_matrices(m):
     assert not out.any()  # the columns beside it
 
 
-@needs_bfloat16
-@pytest.mark.usefixtures("kernels_of_amx")
-@pytest.mark.parametrize("rows", [1, 17, 130])
-def test_a_row_of_a_product_does_not_depend_on_the_rows_beside_it(rows):
-    a, b = rounded(numbers(500, 256)), rounded(numbers(256, 300, seed=1))
-    whole = gemm(a, b, np.empty((500, 300), np.float32))
-    some = gemm(a[:rows], b, np.empty((rows, 300), np.float32))
-    np.testing.assert_allclose(some, whole[:rows], atol=1e-5)
-
-
 @needs_onednn
 @pytest.mark.parametrize("size", [0, 1, 7, 1000, 2**20 + 2**19 + 3])
 def test_numbers_are_rounded_to_the_nearest_and_ties_to_even(size):
@@ -173,30 +132,10 @@ def test_what_does_not_fit_is_refused_before_memory_is_touched(a, b, out):
 
 
 @needs_onednn
-@pytest.mark.parametrize("bias", [numbers(4), numbers(10)[::2], numbers(5).astype(np.float64)])
+@pytest.mark.parametrize("bias", [numbers(4), numbers(10)[::2]])
 def test_a_bias_that_does_not_fit_is_refused(bias):
     with pytest.raises(ValueError, match="with bias"):
         gemm(numbers(2, 3), numbers(3, 5), np.empty((2, 5), np.float32), bias=bias)
-
-
-@needs_onednn
-def test_a_primitive_computes_where_tensors_lie_and_is_kept_by_its_key():
-    """A transpose by oneDNN's reorder, read from a tensor and written to one without a copy."""
-    x, y = paddle.to_tensor(numbers(5, 7)), paddle.zeros([7, 5])
-    made = []
-
-    def make():
-        made.append(1)
-        kinds = describe((5, 7)), describe((5, 7), strides=(1, 5))
-        return Primitive(
-            "dnnl_reorder_primitive_desc_create", kinds[0], engine(), kinds[1], engine(), None,
-            arguments={SRC: kinds[0], DST: kinds[1]},
-        )  # fmt: skip
-
-    for _ in range(2):
-        kept(("test transpose", 5, 7), make)(address(x), address(y))
-    np.testing.assert_array_equal(y.numpy(), x.numpy().T)
-    assert len(made) == 1
 
 
 @needs_onednn

@@ -11,7 +11,6 @@ import pytest
 from kernels_in_use import in_step
 from paddle.distributed.fleet.utils import recompute
 
-from paddle_tfm import paddle_compat
 from paddle_tfm.kernels import function
 from paddle_tfm.kernels.cpu import library, products
 from paddle_tfm.kernels.cpu.gemm import rounded
@@ -45,7 +44,7 @@ def is_ours(y):
 
 
 @both_kinds
-@pytest.mark.parametrize("shape", [(7, 5), (2, 7, 5), (2, 3, 4, 5), (1, 5)])
+@pytest.mark.parametrize("shape", [(7, 5), (2, 3, 4, 5)])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("transpose", [True, False])
 def test_value_and_gradients_are_those_of_float64(kind, shape, bias, transpose):
@@ -68,20 +67,7 @@ def test_value_and_gradients_are_those_of_float64(kind, shape, bias, transpose):
 
 
 @both_kinds
-@pytest.mark.parametrize("asked", [(0,), (1,), (2,), (0, 2), (1, 2)])
-def test_the_gradient_of_a_part_is_that_of_the_whole_and_the_rest_is_left_alone(kind, asked):
-    inputs = tensors((2, 3, 5), (5, 6), (6,))
-    with in_step(kind):
-        whole = paddle.grad((linear(*inputs) ** 2).sum(), inputs)
-        part = paddle.grad((linear(*inputs) ** 2).sum(), [inputs[i] for i in asked])
-    for i, one in zip(asked, part):
-        np.testing.assert_array_equal(one.numpy(), whole[i].numpy())
-    assert all(tensor.grad is None for tensor in inputs)
-    assert paddle_compat.anchor().grad is None
-
-
-@both_kinds
-@pytest.mark.parametrize("frozen", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)])
+@pytest.mark.parametrize("frozen", [(0,), (1,), (1, 2)])
 def test_what_is_frozen_gets_no_gradient_and_the_others_theirs(monkeypatch, kind, frozen):
     """x that needs none is the first layer's; a frozen weight is that of a layer which is not trained."""
     inputs = tensors((3, 5), (5, 6), (6,))
@@ -98,19 +84,6 @@ def test_what_is_frozen_gets_no_gradient_and_the_others_theirs(monkeypatch, kind
             assert tensor.grad is None
         else:
             np.testing.assert_array_equal(tensor.grad.numpy(), whole[i].numpy())
-
-
-@both_kinds
-def test_without_a_gradient_nothing_is_recorded_and_the_numbers_are_the_same(kind):
-    x, weight, bias = tensors((3, 5), (5, 6), (6,))
-    with in_step(kind):
-        expected = linear(x, weight, bias).numpy()
-        with paddle.no_grad():
-            y = linear(x, weight, bias)
-        detached = linear(x.detach(), weight.detach(), bias.detach())
-    for one in (y, detached):
-        assert one.stop_gradient
-        np.testing.assert_array_equal(one.numpy(), expected)
 
 
 @both_kinds
@@ -215,19 +188,6 @@ def test_a_factor_that_was_changed_in_place_is_noticed(kind, changed):
             inputs[changed].scale_(2.0)
         with pytest.raises(Exception, match="was changed in place"):
             loss.backward()
-
-
-@pytest.mark.parametrize("kind", KINDS[1:])
-def test_a_factor_that_was_changed_is_rounded_again(kind):
-    """A parameter changes at every step, and an x may too: what was rounded before must not be used for it."""
-    x, weight = tensors((3, 5), (5, 6))
-    with in_step(kind), paddle.no_grad():
-        once = linear(x, weight).numpy()
-        for tensor in (x, weight):
-            tensor.scale_(2.0)
-            now = linear(x, weight).numpy()
-            np.testing.assert_array_equal(now, 2 * once)
-            once = now
 
 
 @both_kinds

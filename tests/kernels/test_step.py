@@ -12,35 +12,25 @@ from kernels_in_use import in_step
 from paddle_tfm import randomness
 from paddle_tfm.kernels.cpu import affine, products
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import attend
 from paddle_tfm_plugins.kernel import _attend
 from paddle_tfm_plugins.norm.layer import LayerNorm
 
 SOME = {
     "as it comes": [],
-    "post": ["model.placement=post"],
     "inner norm": ["model.placement=sub_ln"],
     "inner dropout": ["model.feed_forward={name: relu, inner_dropout: 0.2}"],
-    "gated": ["model.feed_forward={name: swiglu, inner_dropout: 0.2}"],
     "own head": ["model.head=linear", "model.share_embeddings=false"],
     "relative": ["model.position=shaw"],
-    "relative keys": ["model.position={name: shaw, with_values: false}"],
-    "transformer_xl": ["model.position=transformer_xl"],
     "alibi": ["model.position=alibi"],
     "grouped": ["model.attention={name: grouped_query, kv_heads: 1}"],
-    "cosine": ["model.attention=cosine"],
-    "qk norm": ["model.attention=qk_norm"],
-    "rotary": ["model.position=rotary"],
-    "t5": ["model.position=t5"],
     "talking": ["model.attention=talking_heads"],
     "decoder only": ["model.encoder_layers=0", "evaluate.metrics=[perplexity]", "evaluate.best=perplexity"],
 }
 
 
-def loss_and_gradients(model, batch, smoothing, by_products=True, kind="float32", formulas=False):
+def loss_and_gradients(model, batch, smoothing, kind="float32", formulas=False):
     context = randomness.random_context(1, 2, 0, 0, len(batch.index))
-    computing = model.computing("step", products.available(kind) if by_products else None)
+    computing = model.computing("step", products.available(kind))
     with context, nullcontext() if formulas else computing:
         loss = model.loss(batch, smoothing)
         loss.backward()
@@ -51,12 +41,10 @@ def loss_and_gradients(model, batch, smoothing, by_products=True, kind="float32"
 
 @pytest.mark.parametrize("overrides", SOME.values(), ids=list(SOME))
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("by_products", [False, True], ids=["kernels", "with products"])
-def test_loss_and_gradients_are_those_of_the_formulas(make_model, make_batch, overrides, smoothing, by_products):
-    """`by_products`: where products are oneDNN's too, sublayers are one function each."""
+def test_loss_and_gradients_are_those_of_the_formulas(make_model, make_batch, overrides, smoothing):
     model, batch = make_model("model.dropout=0.3", *overrides), make_batch()
     model.train()
-    loss, gradients = loss_and_gradients(model, batch, smoothing, by_products)
+    loss, gradients = loss_and_gradients(model, batch, smoothing)
     plain_loss, plain = loss_and_gradients(model, batch, smoothing, formulas=True)
     assert loss == pytest.approx(plain_loss, rel=1e-5)
     assert gradients.keys() == plain.keys()
@@ -86,12 +74,12 @@ def test_one_function_rounds_the_factors_that_products_alone_round(monkeypatch, 
 
 @pytest.mark.parametrize("held", [0, 1 << 24])
 @pytest.mark.parametrize("small", [0, _attend.SMALL])
-@pytest.mark.parametrize("block", [1, 50, 200])
-@pytest.mark.parametrize("position", ["sinusoidal", "alibi", "rotary"])
+@pytest.mark.parametrize("block", [1, 50])
+@pytest.mark.parametrize("position", ["sinusoidal", "alibi"])
 def test_attention_in_blocks_of_queries_is_that_of_all_queries_at_once(
     monkeypatch, make_model, make_batch, block, held, position, small
 ):
-    """Three rows of two heads and up to nine keys: blocks of one query, of a few, of nearly all."""
+    """Three rows of two heads and up to nine keys: blocks of one query, of a few."""
     model, batch = make_model("model.dropout=0.3", f"model.position={position}"), make_batch()
     model.train()
     loss, gradients = loss_and_gradients(model, batch, 0.1)
@@ -104,19 +92,6 @@ def test_attention_in_blocks_of_queries_is_that_of_all_queries_at_once(
         np.testing.assert_allclose(others[name], gradient, rtol=1e-3, atol=1e-6, err_msg=name)
 
 
-def test_a_part_of_the_gradients_may_be_asked_for_in_a_step(make_model, make_batch):
-    model, batch = make_model("model.dropout=0.3"), make_batch()
-    model.train()
-    _, whole = loss_and_gradients(model, batch, 0.1)
-    for name, parameter in model.named_parameters():
-        if not name.endswith("norms.0.weight"):
-            continue
-        context = randomness.random_context(1, 2, 0, 0, len(batch.index))
-        with context, model.computing("step", products.available("float32")):
-            (gradient,) = paddle.grad(model.loss(batch, 0.1), [parameter])
-        np.testing.assert_allclose(gradient.numpy(), whole[name], rtol=1e-5, atol=1e-7)
-
-
 def test_evaluation_in_a_step_draws_nothing(make_model, make_batch):
     model, batch = make_model("model.dropout=0.3"), make_batch()
     model.train()
@@ -124,61 +99,6 @@ def test_evaluation_in_a_step_draws_nothing(make_model, make_batch):
     alone = float(model.loss(batch))
     with randomness.random_context(1, 2), model.computing("step", products.available("float32")):
         assert float(model.loss(batch)) == pytest.approx(alone, rel=1e-5)
-
-
-def test_a_step_records_the_weights_that_somebody_asks_for(make_model, make_batch):
-    model, batch, taps = make_model(), make_batch(), [Tap(recording=True), Tap(recording=True)]
-    model.loss(batch, tap=taps[0])
-    with randomness.random_context(1, 2), model.computing("step", products.available("float32")):
-        model.loss(batch, tap=taps[1])
-    weights = [{name: x for name, x in tap.recorded if name.endswith("attention")} for tap in taps]
-    assert weights[0].keys() == weights[1].keys() and len(weights[0]) > 1
-    for name, x in weights[0].items():
-        np.testing.assert_allclose(weights[1][name].numpy(), x.numpy(), rtol=1e-4, atol=1e-6)
-
-
-class KeysAlone(PositionalEncoding):
-    """Adds to scores what a key's position says."""
-
-    def scores(self, q, k, q_positions, k_positions):
-        return paddle.cos(k_positions.astype("float32")).reshape([1, 1, 1, -1]) + 0.0 * paddle.matmul(
-            q, k, transpose_y=True
-        )
-
-
-class ValuesAlone(PositionalEncoding):
-    """Adds the squares of a query's weights to what it gathers."""
-
-    def values(self, weights, q_positions, k_positions):
-        return (weights**2).sum(-1, keepdim=True).tile([1, 1, 1, 4])
-
-
-@pytest.mark.parametrize(
-    "encoding", [PositionalEncoding(), KeysAlone(), ValuesAlone()], ids=lambda one: type(one).__name__
-)
-def test_what_an_encoding_adds_is_in_a_step_too(rng, encoding):
-    """Beside the formula in NumPy: softmax(q kᵀ / √D + s) v + r, causal, the first key of the second sentence hidden."""
-    q, k, v = (rng.standard_normal((2, 2, 5, 4)) for _ in range(3))
-    valid = np.ones((2, 5), bool)
-    valid[1, 0] = False
-    position = paddle.arange(5).unsqueeze(0)
-    info = TokenInfo(encoding, position, paddle.to_tensor(valid))
-    mask = Mask(position, position, info.valid, True, encoding)
-    tensors = [paddle.to_tensor(x.astype("float32"), stop_gradient=False) for x in (q, k, v)]
-    with randomness.random_context(1, 2), in_step():
-        context = attend(tensors[0], KeyValue(*tensors[1:]), info, mask, Dropout(0.0), Tap())
-    scores = q @ k.swapaxes(2, 3) / 2.0
-    if isinstance(encoding, KeysAlone):
-        scores = scores + np.cos(np.arange(5)) / 2.0  # s is scaled too
-    scores = np.where(np.tril(np.ones((5, 5), bool)) & valid[:, None, None], scores, -1e9)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    weights /= weights.sum(-1, keepdims=True)
-    expected = weights @ v + (isinstance(encoding, ValuesAlone) * weights**2).sum(-1, keepdims=True)
-    sees = np.ones((2, 5), bool)
-    sees[1, 0] = False  # that query sees nothing: any finite number may stand there
-    np.testing.assert_allclose(
-        np.moveaxis(context.numpy(), 1, 2)[sees], np.moveaxis(expected, 1, 2)[sees], rtol=1e-4, atol=1e-6
-    )
 
 
 @pytest.fixture

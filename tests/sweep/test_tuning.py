@@ -99,12 +99,6 @@ def test_equal_scores_are_told_apart_by_the_loss_and_then_by_their_number(sweep)
     assert tuning.best("a").number == 1
 
 
-def test_the_loss_decides_downwards(sweep):
-    tuning = sweep(SPACE + ", widen: 0}", metric="loss")
-    train(tuning, lambda cell: {"value": 0.0, "loss": peak(cell)})
-    assert tuning.best("b").values["train.schedule.peak"] == min(map(peak, tuning.cells))
-
-
 def test_a_trial_that_diverged_is_the_worst_and_a_variant_whose_trials_all_did_cannot_be_tuned(sweep):
     tuning = sweep(SPACE + ", widen: 0}")
     train(tuning, lambda cell: {"value": 0.9, "diverged": "lost"} if peak(cell) > 0.01 else {"value": 0.1})

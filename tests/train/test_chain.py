@@ -10,7 +10,7 @@ from rank_processes import free_address
 
 from paddle_tfm import UserError
 from paddle_tfm.train import meeting
-from paddle_tfm.train.chain import MOST, PIECE, Broken, Chain, receive_message, send_message
+from paddle_tfm.train.chain import MOST, PIECE, Broken, Chain, receive_message
 from paddle_tfm.train.meeting import Address, join, listen, meet
 from paddle_tfm.train.members import DONE, Ended
 
@@ -172,9 +172,3 @@ def test_addresses():
         join(Address("no-such-machine.invalid", 29500), 1, 2, FACTS)
     with pytest.raises(UserError, match="rank 0 cannot listen there"):
         listen(Address("192.0.2.1", 29500))  # nobody's (RFC 5737)
-
-
-def test_messages_travel_as_json():
-    one, other = socket.socketpair()
-    send_message(one, {"ranks": [1, "zwei"]})
-    assert receive_message(other) == {"ranks": [1, "zwei"]}

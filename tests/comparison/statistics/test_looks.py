@@ -36,14 +36,6 @@ def test_the_recursion_is_what_simulation_finds_at_other_levels(noise, scale):
     assert found == pytest.approx(exact, abs=4 * np.sqrt(exact / len(noise)))
 
 
-def test_one_look_is_the_t_test(rng):
-    differences = rng.standard_normal((50, 7)) + 0.5
-    ours = Looks([7]).p_values(differences)[:, 0]
-    np.testing.assert_allclose(ours, stats.ttest_1samp(differences, 0, axis=1).pvalue, rtol=1e-9)
-    low, high = Looks([7]).interval(differences[0], 0.05)
-    assert (low, high) == pytest.approx(tuple(stats.ttest_1samp(differences[0], 0).confidence_interval(0.95)))
-
-
 def test_a_p_value_is_the_level_at_which_the_interval_ends_at_zero(rng):
     looks = Looks(LOOKS)
     for row in rng.standard_normal((20, 12)) + 0.8:
