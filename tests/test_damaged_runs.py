@@ -2,7 +2,9 @@
 this process."""
 
 import json
+import re
 import shutil
+from xml.etree import ElementTree
 
 import pytest
 from recipe_text import TINY_MODEL
@@ -122,6 +124,23 @@ def test_a_recipe_of_a_run_that_is_damaged_costs_its_run_alone(text, trained, tm
         status, said = call(verb, sweep)
         assert status == 0 and f"{run / 'recipe.yaml'}: damaged: " in said
         assert verb == "report" or "exact match ↑" in said
+
+
+def test_controls_of_a_name_are_seen_in_reports_and_figures(sweep, call, tmp_path):
+    hostile, page = "a\x1b[31m\x9bz\x07", tmp_path / "page"
+    sweep = sweep.rename(tmp_path / hostile)
+    change(sweep / "layer/seed-1/results.json", variant=f"{hostile}/layer")
+    assert call("report", sweep, "--out", page)[0] == 0
+    assert call("report", sweep / "rms/seed-1", "--quick", "--out", page)[0] == 0
+    texts = {file.name: file for file in page.rglob("*") if file.suffix in (".html", ".tex", ".svg")}
+    assert {file.suffix for file in texts.values()} == {".html", ".tex", ".svg"}
+    for name, file in texts.items():
+        text = file.read_text("utf-8")
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text), name
+        if file.suffix == ".svg":
+            ElementTree.fromstring(text)
+    for name in ("report.html", "comparison.html"):
+        assert "a␛[31m\ufffdz␇" in texts[name].read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,15 @@ def test_the_average_is_scored_and_saved_and_training_goes_on_where_it_was(make_
     assert scored["loss"] == pytest.approx(rows(trainer, "evaluation")[-1]["loss"], rel=1e-6)
 
 
+def test_evaluating_does_not_change_the_course(make_trainer):
+    often, rarely = (make_trainer(*SCHEDULE_FREE, f"evaluate.every={every}", folder=str(every)) for every in (2, 12))
+    for trainer in (often, rarely):
+        trainer.train()
+    assert rows(often, "loss") == rows(rarely, "loss")
+    for path, value in arrays(often, "last").items():
+        np.testing.assert_array_equal(value, arrays(rarely, "last")[path], err_msg=path)
+
+
 def test_the_mean_of_checkpoints_is_one_of_averages(make_trainer, monkeypatch):
     """`train.average` takes the mean of what was evaluated."""
     trainer = make_trainer(*SCHEDULE_FREE, "train.average=2", "evaluate.best=loss")
