@@ -8,6 +8,8 @@ from paddle import Tensor
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Attention, KeyValue, Mask, TokenInfo
 
+TOKENS = 3  # of the text whose cache is looked at
+
 
 def cache_bytes(model: Transformer) -> int | None:
     """By how many bytes the key/value caches of the decoder's self-attentions grow with a token of one output: keys and
@@ -16,9 +18,9 @@ def cache_bytes(model: Transformer) -> int | None:
     decoder."""
     if model.decoder is None or model.target_embedding is None:
         return None
-    positions = paddle.arange(2).unsqueeze(0)
-    mask = Mask(positions, positions, paddle.ones([1, 2], "bool"), True, model.decoder.encodings[0])
-    x = paddle.zeros([1, 2, model.target_embedding.weight.shape[1]])
+    positions = paddle.arange(TOKENS).unsqueeze(0)
+    mask = Mask(positions, positions, paddle.ones([1, TOKENS], "bool"), True, model.decoder.encodings[0])
+    x = paddle.zeros([1, TOKENS, model.target_embedding.weight.shape[1]])
     with model.evaluated():
         contexts = model.decoder.contexts(model.decoder.encodings, positions, mask.k_valid, mask)
         sizes = [
@@ -28,15 +30,15 @@ def cache_bytes(model: Transformer) -> int | None:
 
 
 def _growth(attention: Attention, x: Tensor, info: TokenInfo) -> int:
-    """The bytes of the cache of two tokens, less those of one."""
+    """The bytes of the cache of three tokens, less those of two: a state of one size has it from the second on."""
 
     def of_token(i: int) -> KeyValue:
         part = slice(i, i + 1)
         return attention.project(x[:, part], TokenInfo(info.encoding, info.positions[:, part], info.valid[:, part]))
 
-    first = of_token(0)
-    before = _bytes(first)  # what follows may be added in place
-    return _bytes(first.extend(of_token(1))) - before
+    two = of_token(0).extend(of_token(1))
+    before = _bytes(two)  # what follows may be added in place
+    return _bytes(two.extend(of_token(2))) - before
 
 
 def _bytes(kv: KeyValue) -> int:

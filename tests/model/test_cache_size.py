@@ -43,8 +43,9 @@ def test_it_is_by_how_much_a_search_grows(attention):
     assert np.diff(sizes).tolist() == [cache_bytes(model)] * 2
 
 
-def test_a_state_of_one_size_takes_all_tokens():
-    assert cache_bytes(model_of("model.attention=linear")) == 0
+@pytest.mark.parametrize("name", ["linear", "recurrent", "gated_deltanet"])
+def test_a_state_of_one_size_takes_all_tokens(name):
+    assert cache_bytes(model_of(f"model.attention={{decoder: {{self: {name}, cross: multihead}}}}")) == 0
 
 
 def test_only_a_decoder_has_one_and_asking_changes_nothing():
