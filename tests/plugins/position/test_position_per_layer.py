@@ -11,3 +11,13 @@ def test_a_layer_has_numbers_of_its_own_where_the_papers_have_them(registry):
     plain = [entry for entry in ours if entry.name not in ("chain", "randomized")]  # which are as what they hold
     assert {entry.name for entry in plain if entry.load().per_layer} == IN_EACH_LAYER
     assert FIRE(4, layerwise=True).per_layer and not FIRE(4).per_layer
+
+
+def test_each_layer_adds_the_bias_of_its_own_encoding(make_model, make_batch):
+    model = make_model(
+        "model.position={name: fire, layerwise: true}", "model.encoder_layers=2", "model.decoder_layers=2"
+    )
+    model.train()
+    model.loss(make_batch()).backward()
+    norms = {path: float(each.grad.norm()) for path, each in model.named_parameters() if "encodings" in path}
+    assert len(norms) >= 4 * 2 and min(norms.values()) > 0, norms
