@@ -58,9 +58,9 @@ def beside_formulas(plan: Plan) -> Beside:
     model = build(plan.sound_model, VOCABULARY, VOCABULARY, seed)
     model.train()
     step, batch = Gradients(model, trained_parameters(model), settings.train, seed), _batch(plan)
-    names = {of: component.name for of, component in plan.sound_model.kernels.items()}
     calls: Counter[str] = Counter()
-    kernels = {of: _Counted(kernel, names[of], calls) for of, kernel in model.kernels.items()}
+    planned = plan.sound_model.kernels
+    kernels = {of: _Counted(kernel, planned[of].name, calls) for of, kernel in model.kernels.items()}
     losses, gradients = {}, {}
     seconds: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(ROUNDS + 1):
