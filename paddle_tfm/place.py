@@ -9,6 +9,8 @@ from __future__ import annotations
 import paddle
 from paddle import Tensor
 
+SELECTED_GPUS = "FLAGS_selected_gpus"  # the variable by which Paddle's launcher gives each process a GPU
+
 
 def on_cpu(*tensors: Tensor) -> bool:
     """Whether all of these tensors lie on the CPU; without any, whether new ones will."""

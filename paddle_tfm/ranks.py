@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import numpy as np
 import paddle
 from paddle import Tensor
 
 from paddle_tfm.kernels import function as fused
 
-Total = Callable[[np.ndarray, int], np.ndarray]
-"""The sum over all ranks of an array, which each calls with the same number, by which a wrong order is noticed."""
+Total = Callable[[Tensor, int], Tensor]
+"""The sum over all ranks of a tensor, which each calls with the same number, by which a wrong order is noticed."""
 
 
 class _Pass:
@@ -35,11 +34,9 @@ class _Pass:
         self.error: BaseException | None = None
 
     def sum(self, x: Tensor) -> Tensor:
-        """In float32 where x is in half precision, whose sums would be rounded at each rank."""
         self.sums += 1
-        wide = x.astype("float32") if x.dtype in (paddle.bfloat16, paddle.float16) else x
         try:
-            return paddle.to_tensor(self.total(wide.detach().numpy(), self.sums)).astype(x.dtype)
+            return self.total(x, self.sums).astype(x.dtype)
         except BaseException as error:
             self.error = error  # where it comes out of a backward pass, Paddle has made it another
             raise

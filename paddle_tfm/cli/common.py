@@ -60,8 +60,11 @@ def use_device(name: str | None) -> str:
     from paddle_tfm.runtime import load_paddle
 
     paddle = load_paddle()
+    from paddle_tfm.place import SELECTED_GPUS
+
     gpus = paddle.device.cuda.device_count() if paddle.is_compiled_with_cuda() else 0
-    name = name or ("gpu:0" if gpus else "cpu")
+    chosen = os.environ.get(SELECTED_GPUS, "0").partition(",")[0]
+    name = name or (f"gpu:{chosen}" if gpus else "cpu")
     kind, colon, text = name.partition(":")
     number = whole_number(text, 0, MAX_GPUS) if colon else 0
     if kind not in ("cpu", "gpu") or number is None or (kind == "cpu" and colon):

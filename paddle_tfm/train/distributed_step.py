@@ -1,7 +1,7 @@
 """The step of `train/step.py` with every batch divided among ranks: processes on one machine or on several.
 
-    rank 0:  weights and batches → all    gradients of its rows    sum of all gradients ← all    clip, update
-    others:                               gradients of their rows
+    rank 0:  weights, batches → all    gradients of its rows     sum of all gradients    clip, update
+    others:                            gradients of their rows   sum of all gradients
 
 A loss is divided by the tokens of the whole step before its gradient is taken, so that gradients of ranks add up, with
 however many tokens each: their mean, as of `paddle.DataParallel`, would be another loss's. The gradients of a rank,
@@ -23,13 +23,13 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import place, randomness, ranks, runtime
+from paddle_tfm import randomness, ranks, runtime
 from paddle_tfm.data.batches import Batch, collate
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.errors import UserError
 from paddle_tfm.train import divided_probe
 from paddle_tfm.train.divergence import ARRAYS
-from paddle_tfm.train.members import Ranks
+from paddle_tfm.train.group import Arrays, Group, Ranks
 from paddle_tfm.train.run import Run
 from paddle_tfm.train.running_statistics import remembered
 from paddle_tfm.train.step import DividedStep, Gradients, LossSum, Step, StepMetrics
@@ -53,6 +53,7 @@ def distributed(plain: Step, run: Run, others: Ranks) -> Iterator[Step]:
     step = DistributedStep(plain, others)
     step.start(run, run.encoded["train"][: others.size + 1])
     yield step
+    step.rest()
 
 
 class DistributedStep(DividedStep):
@@ -73,9 +74,15 @@ class DistributedStep(DividedStep):
         named = dict([*model.named_parameters(), *model.built_buffers().items()])
         message = {"do": "run", "recipe": run.recipe, "sizes": sizes, "names": list(named)}
         message["components"] = run.plan.providers()
-        self.others.send(message, [each.numpy() for each in named.values()])
+        self.others.send(message, {name: each.numpy() for name, each in named.items()})
+        self.rest()
+        self.others.wait_until_built()
         self._probe(collate(examples))
         runtime.return_freed_memory()  # of two sets of gradients
+
+    def rest(self) -> None:
+        """As `Step.rest`: the others wait for the next step as long as it takes."""
+        self.others.pause()
 
     def __call__(self, number: int, batches: Batches) -> StepMetrics:
         """As `Step`. Where there is no update, ours are the buffers from before the step (`Trainer`)."""
@@ -85,25 +92,20 @@ class DistributedStep(DividedStep):
 
     def backward(self, number: int, batches: Batches) -> LossSum:
         """As `Step.backward`, but for rounding."""
-        self._send(number, batches)
-        losses = backward_of_rank(self, number, batches, 0, self.others.size, self.others.total)
-        array = self.flat.take(losses.loss)
-        self.others.reduce(array)
-        self.flat.give(array)
-        self.others.asked_to_stop |= bool(array[-1] > 0.0)
-        if any(len(batch.index) < self.others.size for batch in batches):
-            self.stale = True  # our buffers have seen a batch that was ours alone
-        return replace(losses, loss=float(array[-2]))
-
-    def _send(self, number: int, batches: Batches) -> None:
-        """The weights and the batches to all others; and buffers, where theirs are old."""
         facts = [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
-        arrays = [np.concatenate([memory(parameter).reshape(-1) for parameter in self.parameters])]
-        arrays += [np.ascontiguousarray(getattr(batch, name)) for batch in batches for name in ARRAYS]
+        arrays = {
+            f"{i}/{name}": np.ascontiguousarray(getattr(batch, name))
+            for i, batch in enumerate(batches)
+            for name in ARRAYS
+        }
         if self.stale:
-            arrays += [buffer.numpy() for buffer in self.model.built_buffers().values()]
+            arrays |= {name: buffer.numpy() for name, buffer in self.model.built_buffers().items()}
         self.others.send({"do": "step", "number": number, "batches": facts}, arrays)
-        self.stale = False
+        self.flat.share_weights(self.others)
+        losses = backward_of_rank(self, number, batches, 0, self.others.size, self.others.total)
+        # Our buffers have seen a batch that was ours alone.
+        self.stale = any(len(batch.index) < self.others.size for batch in batches)
+        return replace(losses, loss=self.flat.sum_gradients(self.others, losses.loss))
 
     def _probe(self, batch: Batch[np.ndarray]) -> None:
         """Raises UserError where the ranks together do not get the loss, gradients and buffers of one process."""
@@ -145,55 +147,50 @@ def backward_of_rank(
 
 
 class Flat:
-    """The gradients of `parameters` in one float32 array, and behind them: of each parameter, whether it has one; the
-    loss; and whether the user wants to stop."""
+    """All `parameters`, or their gradients, as one array of float32. Behind gradients stand: of each parameter, whether
+    it has one; and the loss."""
 
     def __init__(self, parameters: Sequence[Tensor]):
         self.parameters = parameters
         wrong = [str(parameter.dtype) for parameter in parameters if parameter.dtype != paddle.float32]
         if wrong:
             raise UserError(f"a run of several processes must have float32 parameters, but some are {wrong[0]}")
-        self.ends = np.cumsum([0, *(int(parameter.size) for parameter in parameters)])
-        self.array = np.zeros(int(self.ends[-1]) + len(parameters) + 2, np.float32)
-
-    def views(self, array: np.ndarray) -> list[np.ndarray]:
-        """The part of each parameter, in its shape."""
-        return [
-            array[first:last].reshape(parameter.shape)
-            for parameter, first, last in zip(self.parameters, self.ends, self.ends[1:])
-        ]
-
-    def take(self, loss: float, stop: bool = False) -> np.ndarray:
-        """The array, with the gradients that the parameters have now."""
-        present = self.array[self.ends[-1] : -2]
-        for i, (parameter, view) in enumerate(zip(self.parameters, self.views(self.array))):
-            present[i] = parameter.grad is not None
-            view[...] = 0.0 if parameter.grad is None else memory(parameter.grad)
-        self.array[-2:] = loss, stop
-        return self.array
+        self.sizes = [int(parameter.size) for parameter in parameters]
 
     @paddle.no_grad()
-    def give(self, array: np.ndarray) -> None:
-        """Set the gradients of the parameters to those of the array; none, where no rank has one."""
-        present = array[self.ends[-1] : -2]
-        for parameter, view, there in zip(self.parameters, self.views(array), present):
-            gradient = parameter.grad
-            if there and gradient is None:
-                parameter.grad = paddle.to_tensor(view)
-            elif there and gradient is not None and place.on_cpu(gradient):
-                memory(gradient)[...] = view
-            elif there and gradient is not None:
-                paddle.assign(paddle.to_tensor(view), output=gradient)
+    def share_weights(self, group: Group) -> None:
+        """Set the parameters to those of rank 0."""
+        if group.rank == 0:
+            group.spread(paddle.concat([parameter.reshape([-1]) for parameter in self.parameters]))
+        else:
+            group.spread(flat := paddle.empty([sum(self.sizes)]))
+            for parameter, piece in zip(self.parameters, paddle.split(flat, self.sizes)):
+                paddle.assign(piece.reshape(parameter.shape), output=parameter)
+
+    @paddle.no_grad()
+    def sum_gradients(self, group: Group, loss: float) -> float:
+        """Set the gradients of rank 0's parameters to the sums over ranks; none, where no rank has one. Returns the
+        sum of the losses."""
+        gradients = [parameter.grad for parameter in self.parameters]
+        last = paddle.to_tensor([*(each is not None for each in gradients), loss], "float32")
+        pieces = [
+            paddle.zeros([size]) if gradient is None else gradient.reshape([-1])
+            for gradient, size in zip(gradients, self.sizes)
+        ]
+        flat = paddle.concat([*pieces, last])
+        group.reduce(flat)
+        if group.rank:
+            return loss
+        *pieces, last = paddle.split(flat, [*self.sizes, len(gradients) + 1])
+        for parameter, piece, there in zip(self.parameters, pieces, last.numpy()):
+            if there and parameter.grad is None:
+                parameter.grad = piece.reshape(parameter.shape)
+            elif there:
+                paddle.assign(piece.reshape(parameter.shape), output=parameter.grad)
+        return float(last[-1])
 
 
-def memory(tensor: Tensor) -> np.ndarray:
-    """The memory of a tensor; of one on a GPU a copy."""
-    return np.from_dlpack(tensor.detach()) if place.on_cpu(tensor) else tensor.numpy()
-
-
-def batches_of(facts: Sequence[dict[str, Any]], arrays: Sequence[np.ndarray]) -> list[Batch[np.ndarray]]:
+def batches_of(facts: Sequence[dict[str, Any]], arrays: Arrays) -> list[Batch[np.ndarray]]:
     """The batches of a message."""
-    width = len(ARRAYS)
-    parts = [arrays[first : first + width] for first in range(0, width * len(facts), width)]
-    values: list[dict[str, Any]] = [dict(zip(ARRAYS, part)) for part in parts]
+    values: list[dict[str, Any]] = [{name: arrays[f"{i}/{name}"] for name in ARRAYS} for i in range(len(facts))]
     return [Batch(**of_one, **beside) for of_one, beside in zip(values, facts)]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
-
-import numpy as np
+from typing import NoReturn
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.build import build
@@ -14,37 +12,33 @@ from paddle_tfm.plugin_errors import of_plugin
 from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
-from paddle_tfm.train.chain import Message
 from paddle_tfm.train.changes import code_changes
 from paddle_tfm.train.distributed_step import Flat, backward_of_rank, batches_of
-from paddle_tfm.train.divergence import ARRAYS
-from paddle_tfm.train.members import Ended, Member
+from paddle_tfm.train.group import Arrays, Member, Message
 from paddle_tfm.train.step import Gradients
 
 
 class Rank:
-    """Serves rank 0 until that ends.
+    """Serves rank 0, which ends this process (`Member`).
 
     Args:
-        registry: of this machine. stop: whether the user wants to stop, which rank 0 is told with the next gradients.
+        registry: of this machine.
     """
 
-    def __init__(self, member: Member, registry: Registry, stop: Callable[[], bool] = lambda: False):
-        self.member, self.registry, self.stop = member, registry, stop
+    def __init__(self, member: Member, registry: Registry):
+        self.member, self.registry = member, registry
         self.gradients: Gradients | None = None
 
-    def serve(self) -> Ended:
-        """Do what rank 0 says, run after run. Returns how the training ended.
+    def serve(self) -> NoReturn:
+        """Do what rank 0 says, run after run.
 
         Raises:
-            UserError: rank 0 is lost, or something is wrong here, which rank 0 is told.
+            UserError: something is wrong here, which rank 0 is told.
         """
         try:
             while True:
                 message, arrays = self.member.next()
                 (self._run if message["do"] == "run" else self._step)(message, arrays)
-        except Ended as end:
-            return end
         except Exception as error:
             wrong = error if isinstance(error, UserError) else of_plugin(error)
             last = traceback.format_exception_only(error)[-1].strip()
@@ -52,10 +46,8 @@ class Rank:
             if wrong is None:
                 raise
             raise wrong from None
-        finally:
-            self.member.close()
 
-    def _run(self, message: Message, arrays: list[np.ndarray]) -> None:
+    def _run(self, message: Message, arrays: Arrays) -> None:
         """Build the model of a run, with the numbers of rank 0."""
         (spec,) = Recipe("the recipe of rank 0", message["recipe"], {}).runs()
         plan = plan_run(spec, self.registry).require_sound("the recipe of rank 0")
@@ -66,24 +58,23 @@ class Rank:
         named = dict([*model.named_parameters(), *model.built_buffers().items()])
         if list(named) != message["names"]:
             raise UserError("must have the model of rank 0, but its parameters are called otherwise")
-        for tensor, array in zip(named.values(), arrays):
-            tensor.set_value(array)
+        for name, tensor in named.items():
+            tensor.set_value(arrays[name])
         model.train()
         self.gradients = Gradients(model, trained_parameters(model), plan.settings.train, spec.seed)
         self.flat = Flat(self.gradients.parameters)
+        self.member.built()
 
-    def _step(self, message: Message, arrays: list[np.ndarray]) -> None:
+    def _step(self, message: Message, arrays: Arrays) -> None:
         """Answer with the gradients of this rank's rows."""
         gradients, member = self.gradients, self.member
         if gradients is None:
             raise UserError("must get a model before a batch")
-        weights, arrays = arrays[0], arrays[1:]
-        for parameter, view in zip(gradients.parameters, self.flat.views(weights)):
-            parameter.set_value(view)
-        facts = message["batches"]
-        for buffer, array in zip(gradients.model.built_buffers().values(), arrays[len(ARRAYS) * len(facts) :]):
-            buffer.set_value(array)
-        batches = batches_of(facts, arrays)
+        self.flat.share_weights(member)
+        for name, buffer in gradients.model.built_buffers().items():
+            if name in arrays:
+                buffer.set_value(arrays[name])
+        batches = batches_of(message["batches"], arrays)
         losses = backward_of_rank(gradients, message["number"], batches, member.rank, member.size, member.total)
-        member.reduce(self.flat.take(losses.loss, self.stop()))
+        self.flat.sum_gradients(member, losses.loss)
         gradients.clear()

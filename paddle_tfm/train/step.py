@@ -130,6 +130,9 @@ class Step(Gradients):
             memory.require(4 * HELD * numbers, f"the training of {numbers:,} parameters")
         self.optimizer, self.schedule, self.average = optimizer, schedule, average
 
+    def rest(self) -> None:
+        """What comes next is no step, and may take long: an evaluation, a checkpoint."""
+
     def __call__(self, number: int, batches: Sequence[Batch[np.ndarray]]) -> StepMetrics:
         """One update of the parameters; returns its metrics. Where loss or gradient is no finite number, there is no
         update."""

@@ -20,8 +20,8 @@ from paddle_tfm.train.about import write_about
 from paddle_tfm.train.distributed_step import distributed
 from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.finish import finish, write_results
+from paddle_tfm.train.group import RankLost, Ranks, shards_with_ranks
 from paddle_tfm.train.logs import append_row
-from paddle_tfm.train.members import RankLost, Ranks, shards_with_ranks
 from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.running_statistics import discrepancies, overall, remembered
 from paddle_tfm.train.shards import number_of_shards
@@ -85,16 +85,22 @@ class Trainer:
         self._start(resume)
         run.model.train()
         diverged = None
-        if not self.state.progress.evaluated:
-            self._evaluate()
-        with self.sharded_step() as update:
-            while run.step < steps and diverged is None and not self._out_of_patience():
-                diverged = self._one_step(update, run.step + 1)
-                if diverged is None and (run.step % run.settings.evaluate.every == 0 or run.step == steps):
-                    self._evaluate()
-                elif self.stop():
-                    self._save("last")
-                    raise Interrupted(run.name)
+        try:
+            if not self.state.progress.evaluated:
+                self._evaluate()
+            with self.sharded_step() as update:
+                while run.step < steps and diverged is None and not self._out_of_patience():
+                    diverged = self._one_step(update, run.step + 1)
+                    if diverged is None and (run.step % run.settings.evaluate.every == 0 or run.step == steps):
+                        update.rest()
+                        self._evaluate()
+                    elif self.stop():
+                        update.rest()
+                        self._save("last")
+                        raise Interrupted(run.name)
+        except RankLost as lost:
+            self._save("last")
+            raise RankLost(f"{lost}; {run.name} is saved at step {run.step:,}") from None
         if run.step < steps and self._out_of_patience():
             best, since = run.settings.evaluate.best, self.state.progress.best_step
             self._say(f"stopped early at step {run.step}: {best} was never better than at step {since}")
@@ -146,10 +152,9 @@ class Trainer:
         batches, restore = self.next_batches(), remembered(run.model.built_buffers().values())
         try:
             metrics = update(step, batches).row()
-        except RankLost as lost:  # nothing was updated
+        except RankLost:  # nothing was updated
             restore()
-            self._save("last")
-            raise RankLost(f"{lost}; {run.name} is saved at step {run.step:,}") from None
+            raise
         seconds = time.perf_counter() - start
         if sentence := divergence.not_finite(metrics, step):
             restore()

@@ -1,25 +1,30 @@
-"""`paddle-tfm run --nproc` and `--nodes`: one run by several processes."""
+"""`paddle-tfm run --nproc`, `--nodes` and launchers: one run by several processes."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from command_line import TINY, call
 
-from paddle_tfm.cli.run import ranks
+from paddle_tfm.cli.run.ranks import Launched
 
 pytestmark = pytest.mark.reliability
 
 RECIPE = ("reverse", *TINY, "model.norm=batch", "seeds=[1]")
+CELL = (*RECIPE, "--cell=default/seed-1")
+LONG = (*CELL, "train.steps=4000", "evaluate.every=4000", "train.gradient_norms=1")
+PADDLE_TFM = [sys.executable, "-m", "paddle_tfm"]
 
 
 @pytest.fixture(autouse=True)
@@ -31,22 +36,41 @@ def rows(folder):
     return [json.loads(line) for line in (folder / "default/seed-1/metrics.jsonl").read_text().splitlines()]
 
 
-def started(*arguments):
+def started(*arguments, before=(), **variables):
     """The command in a process of its own."""
-    command = [sys.executable, "-m", "paddle_tfm", "run", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [*before, *PADDLE_TFM, "run", *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=os.environ | variables, **pipes)
+
+
+def ended(*commands, seconds=60):
+    """Status and standard error of each."""
+    outcomes = [command.communicate(timeout=seconds) for command in commands]
+    return [(command.returncode, err) for command, (_, err) in zip(commands, outcomes)]
+
+
+def free_address(host="127.0.0.1"):
+    with socket.create_server((host, 0)) as server:
+        return f"{host}:{server.getsockname()[1]}"
 
 
 def children(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def wait_for_steps(command, folder, count=5):
+    log = folder / "default/seed-1/metrics.jsonl"
+    while not (log.exists() and log.read_text().count("\n") > count):
+        assert command.poll() is None, command.communicate()
+        time.sleep(0.02)
+
+
 def test_two_processes_train_two_runs_as_one_does(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # of which each of the two has one
     recipe = ("reverse", *TINY, "model.norm=batch", "seeds=[1, 2]")
     assert call("run", *recipe, "--cell=default/seed-1", "--out=one").status == 0
-    done = call("run", *recipe, "--nproc=2", "--out=two")
-    assert done.status == 0, done.err
+    ((status, err),) = ended(started(*recipe, "--nproc=2", "--out=two"))
+    assert status == 0, err
     one, two = rows(tmp_path / "one"), rows(tmp_path / "two")
     assert [row["step"] for row in two] == [row["step"] for row in one]  # logged by rank 0 alone
     for row, other in zip(one, two):
@@ -55,34 +79,27 @@ def test_two_processes_train_two_runs_as_one_does(tmp_path, monkeypatch):
     folder = tmp_path / "two/default/seed-1"
     identity = json.loads((folder / "identity.json").read_text())
     assert (identity["processes"], identity["threads"]) == (2, 1)
-    assert os.environ["OMP_NUM_THREADS"] == "2"
     assert json.loads((folder / "about.json").read_text())["trainings"][0]["processes"] == 2
     assert (tmp_path / "two/comparison.html").is_file()
 
 
 def test_a_lost_process_ends_the_command_with_a_sentence_and_one_goes_on(tmp_path):
-    recipe = (*RECIPE, "train.steps=60", "evaluate.every=30", "--cell=default/seed-1")
-    command = started(*recipe, "train.gradient_norms=1", "--nproc=2", "--out=out")
-    log = tmp_path / "out/default/seed-1/metrics.jsonl"
-    while not (log.exists() and log.read_text().count("\n") > 5):
-        assert command.poll() is None
-        time.sleep(0.02)
+    recipe = (*CELL, "train.steps=60", "evaluate.every=30", "train.gradient_norms=1")
+    command = started(*recipe, "--nproc=2", "--out=out")
+    wait_for_steps(command, tmp_path / "out")
     (child,) = children(command.pid)
     os.kill(child, signal.SIGKILL)
-    _, err = command.communicate(timeout=20)
-    assert command.returncode == 2 and "Traceback" not in err
+    ((status, err),) = ended(command, seconds=10)
+    assert status == 2 and "Traceback" not in err
     (sentence,) = [line for line in err.splitlines() if line.startswith("Error: ")]
-    step = int(
-        re.search(r"rank 1 \(process \d+ on .*\), of 2, is lost: .* default/seed-1 is saved at step (\d+)\.", sentence)[
-            1
-        ]
+    found = re.search(
+        r"rank 1 \(process \d+ on .*\), of 2, is lost: .* default/seed-1 is saved at step (\d+)\. Continue, with any "
+        r"number of processes, with: paddle-tfm run reverse .*--nproc=2",
+        sentence,
     )
-    assert (
-        "Continue, with any number of processes, with: paddle-tfm run reverse" in sentence and "--nproc=2" in sentence
-    )
-    done = call("run", *recipe, "train.gradient_norms=1", "--out=out", "--resume")
+    done = call("run", *recipe, "--out=out", "--resume")
     assert done.status == 0, done.err
-    assert f"resumed at step {step}" in done.err
+    assert f"resumed at step {found[1]}" in done.err
     assert (
         "its batches were those of 2 processes (--nproc, --nodes), and now are of 1: its last bits may differ"
         in done.err
@@ -90,27 +107,55 @@ def test_a_lost_process_ends_the_command_with_a_sentence_and_one_goes_on(tmp_pat
     assert [row["step"] for row in rows(tmp_path / "out") if "loss" in row] == list(range(1, 61))
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("to", ["machine 0", "machine 1"])
+def test_a_stop_of_either_machine_saves_and_ends_both(tmp_path, number, to):
+    address = free_address()
+    zero, one = (
+        started(*LONG, "--nodes=2", f"--node={node}", f"--address={address}", f"--out={folder}")
+        for node, folder in enumerate(("out", "elsewhere"))
+    )
+    wait_for_steps(zero, tmp_path / "out")
+    (zero if to == "machine 0" else one).send_signal(number)
+    (status, err), (other_status, other_err) = ended(zero, one, seconds=10)
+    assert (status, other_status) == (130, 130), (err, other_err)
+    assert "default/seed-1 is saved. Continue with: paddle-tfm run reverse" in err
+    assert f"The training was stopped, with a checkpoint on the machine of {address}" in other_err
+    assert not (tmp_path / "elsewhere").exists()
+    assert (tmp_path / "out/default/seed-1/checkpoints/last").is_dir()
+
+
 def test_two_machines_need_one_command_each_and_one_folder(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-    options = (*RECIPE, "--cell=default/seed-1", "--nodes=2", f"--address={address}")
-    other = started(*options, "--node=1", "--out=elsewhere")
-    done = call("run", *options, "--node=0", "--out=out")
-    _, err = other.communicate(timeout=20)
-    assert done.status == 0 and other.returncode == 0, (done.err, err)
-    assert err.splitlines() == [
+    address = free_address()
+    zero, one = (
+        started(*CELL, "--nodes=2", f"--node={node}", f"--address={address}", f"--out={folder}")
+        for node, folder in enumerate(("out", "elsewhere"))
+    )
+    (status, err), (other_status, other_err) = ended(zero, one)
+    assert (status, other_status) == (0, 0), (err, other_err)
+    assert other_err.splitlines() == [
         f"Rank 1 of 2: serving rank 0 at {address}",
         f"The training has ended; its runs are on the machine of {address}.",
     ]
     assert (tmp_path / "out/default/seed-1/results.json").is_file() and not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)]
-)
+def test_another_recipe_on_the_second_machine_is_refused_on_both(tmp_path):
+    address = free_address()
+    options = ("--nodes=2", f"--address={address}", "--out=out")
+    zero, one = started(*CELL, *options, "--node=0"), started(*CELL, "train.steps=7", *options, "--node=1")
+    (status, err), (other_status, other_err) = ended(zero, one)
+    assert (status, other_status) == (2, 2)
+    for text in (err, other_err):
+        assert re.search(
+            r"rank 1 \(process \d+ on .*\) must have the same recipe as rank 0; but only it has train\.steps=7", text
+        )
+        assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_no_rank_outlives_a_command_that_ends_before_they_have_met(number, status):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"  # where nobody will answer
+    address = free_address()  # where nobody will answer
     command = started(*RECIPE, "--nproc=2", "--nodes=2", "--node=1", f"--address={address}")
     assert command.stderr.readline() == f"Rank 2 of 4: serving rank 0 at {address}\n"
     (child,) = children(command.pid)
@@ -124,28 +169,127 @@ def test_no_rank_outlives_a_command_that_ends_before_they_have_met(number, statu
     assert not is_there and command.wait(timeout=20) == status
 
 
-def test_a_process_that_ends_before_it_comes_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(ranks, "_serve", lambda *arguments: os._exit(7))
-    done = call("run", *RECIPE, "--nproc=2", "--out=out")
-    assert done.status == 2
-    assert re.search(r"one of 2 ranks, ended with exit status 7 before the training began", done.err)
+# ----------------------------------------------------------------------------------------------------------- launchers
+
+
+def test_paddles_launcher_starts_the_ranks(tmp_path):
+    console = shutil.which("paddle-tfm")
+    assert console
+    launch = [sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node=2", "--log_dir=logs", console]
+    done = subprocess.run([*launch, "run", *CELL, "--out=out"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "out/default/seed-1/identity.json").read_text())["processes"] == 2
+    assert "The training has ended; its runs are on the machine of" in (tmp_path / "logs/workerlog.1").read_text()
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("rank", "size"),
     [
-        (["--nproc=0"], "0 is not in the range x>=1"),
-        (["--nproc=100000"], "--nproc=100000: must be at most "),
-        (["--nproc=2", "--workers=2"], "--nproc trains one run after another, each by several processes; --workers trains"),
-        (["--nproc=2", "--executor=ray"], "--nproc trains one run after another, each by several processes; --executor trains"),
-        (["--nproc=2", "--dry-run"], "--dry-run measures one process, and --nproc trains with several: use one of the two"),
-        (["--nproc=2", "train.shards=2"], "train.shards=2 promises the same bits on any number of cores, and --nproc "),
-        (["--nodes=2"], "several machines need all of --nodes, --node and --address, but --node and --address are missing"),
-        (["--nodes=2", "--node=2", "--address=h:1"], "--node must be from 0 to 1 with --nodes=2, but is 2"),
-        (["--nodes=2", "--node=0", "--address=h"], "--address h: must look like HOST:PORT, for instance 10.0.0.1:29500"),
-        (["--nodes=2", "--node=0", "--address=192.0.2.1:29500"], "--address 192.0.2.1:29500: rank 0 cannot listen there"),
+        ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+    ],
+)
+def test_variables_of_slurm_and_mpirun_number_the_ranks(tmp_path, rank, size):
+    address = free_address()
+    ranks = [started(*CELL, f"--address={address}", "--out=out", **{rank: f"{i}", size: "2"}) for i in range(2)]
+    for status, err in ended(*ranks):
+        assert status == 0, err
+    assert json.loads((tmp_path / "out/default/seed-1/identity.json").read_text())["processes"] == 2
+
+
+PADDLE = {"PADDLE_TRAINER_ID": "1", "PADDLE_TRAINERS_NUM": "2"}
+SLURM = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"}
+
+
+def test_what_a_launcher_says():
+    endpoints = {"PADDLE_TRAINER_ENDPOINTS": "10.0.0.1:7,10.0.0.2:7", "PADDLE_LOCAL_SIZE": "2"}
+    assert Launched.read(PADDLE | endpoints) == Launched("paddle.distributed.launch", 1, 2, 2, "10.0.0.1:7")
+    assert Launched.read(PADDLE | endpoints | {"PADDLE_MASTER": "10.0.0.9:8"}).address == "10.0.0.9:8"
+    assert Launched.read(SLURM) == Launched("srun", 0, 4)
+    for alone in ({}, {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}, {"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}):
+        assert Launched.read(alone) is None
+
+
+@pytest.mark.parametrize(
+    ("variables", "options", "sentence"),
+    [
+        (PADDLE, ["--nproc=2"], "paddle.distributed.launch started 2 processes of this command, and --nproc=2 starts others: use one of the two"),
+        (SLURM, ["--nodes=2", "--node=0", "--address=h:1"], "srun started 4 processes of this command, and --nodes=2 starts others"),
+        (SLURM, [], "srun started 4 processes of this command, but does not say where they meet: give --address HOST:PORT"),
+        (PADDLE | {"PADDLE_TRAINER_ID": "2"}, [], "started 2 processes of this command, but numbers this one 2: it must be 0 to 1"),
+        (SLURM, ["--address=h:1", "--dry-run"], "--dry-run measures one process, and srun trains with several: use one of the two"),
+        ({}, ["--nproc=0"], "0 is not in the range x>=1"),
+        ({}, ["--nproc=100000"], "--nproc=100000: must be at most "),
+        ({}, ["--nproc=2", "--workers=2"], "--nproc trains one run after another, each by several processes; --workers trains"),
+        ({}, ["--nproc=2", "--executor=ray"], "--nproc trains one run after another, each by several processes; --executor trains"),
+        ({}, ["--nproc=2", "--dry-run"], "--dry-run measures one process, and --nproc trains with several: use one of the two"),
+        ({}, ["--nproc=2", "train.shards=2"], "train.shards=2 promises the same bits on any number of cores, and several processes"),
+        ({}, ["--nodes=2"], "several machines need all of --nodes, --node and --address, but --node and --address are missing"),
+        ({}, ["--nodes=2", "--node=2", "--address=h:1"], "--node must be from 0 to 1 with --nodes=2, but is 2"),
+        ({}, ["--nodes=2", "--node=0", "--address=h"], "--address h: must look like HOST:PORT, for instance 10.0.0.1:29500"),
+        ({}, ["--nodes=2", "--node=0", "--address=192.0.2.1:29500"], "--address 192.0.2.1:29500: rank 0 cannot listen there"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_said_in_one_sentence(options, sentence, tmp_path):
+def test_what_cannot_be_is_said_in_one_sentence(variables, options, sentence, monkeypatch):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     done = call("run", *RECIPE, "--out=out", *options)
     assert done.status == 2 and sentence in done.err and "Traceback" not in done.err
+
+
+# -------------------------------------------------------------------------------------------- two machines, and a cable
+
+
+@contextmanager
+def two_networks():
+    """Two network namespaces with a cable between them, 10.97.0.1 and 10.97.0.2: what to say before a command of each,
+    and a function that cuts the cable."""
+
+    def ip(*words):
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+
+    names = [f"tfm{os.getpid()}-{i}" for i in (1, 2)]
+    try:
+        for name in names:
+            ip("netns", "add", name)
+        ip("link", "add", "tfm1", "netns", names[0], "type", "veth", "peer", "tfm2", "netns", names[1])
+        for i, name in enumerate(names, 1):
+            ip("-n", name, "addr", "add", f"10.97.0.{i}/24", "dev", f"tfm{i}")
+            for device in ("lo", f"tfm{i}"):
+                ip("-n", name, "link", "set", device, "up")
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no network namespaces here: {error}")
+    try:
+        yield (
+            [["ip", "netns", "exec", name] for name in names],
+            lambda: ip("-n", names[1], "link", "set", "tfm2", "down"),
+        )
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+def on_two(machines, *recipe):
+    options = ("--nodes=2", "--address=10.97.0.1:29500")
+    return [
+        started(*recipe, *options, f"--node={node}", f"--out={folder}", before=before)
+        for node, (before, folder) in enumerate(zip(machines, ("out", "elsewhere")))
+    ]
+
+
+def test_two_networks_train_a_run_and_a_machine_that_is_gone_without_a_word_is_named(tmp_path):
+    with two_networks() as (machines, cut):
+        for status, err in ended(*on_two(machines, *CELL)):
+            assert status == 0, err
+        assert (tmp_path / "out/default/seed-1/results.json").is_file()
+        shutil.rmtree(tmp_path / "out")
+
+        zero, one = on_two(machines, *LONG)
+        wait_for_steps(zero, tmp_path / "out")
+        cut()
+        (status, err), (other_status, other_err) = ended(zero, one, seconds=10)
+        assert (status, other_status) == (2, 2)
+        assert re.search(r"rank 1 \(process \d+ on .*\), of 2, is lost: it has ended, or cannot be reached", err)
+        assert "default/seed-1 is saved at step" in err
+        assert "Error: rank 0 (10.97.0.1:29500) is lost: it has ended, or cannot be reached" in other_err

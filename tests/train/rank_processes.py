@@ -1,28 +1,37 @@
-"""Ranks as forks of the process of a test, which meet at a port of this machine."""
+"""Ranks as forks of the process of a test. A process is in one group of Paddle's engine as long as it lives, so rank 0 is
+a fork too."""
 
 import os
 import signal
-import socket
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 
-from paddle_tfm.train.meeting import Address, join, listen, meet
-from paddle_tfm.train.members import DONE, FAILED
+from small_runs import TINY
+
+from paddle_tfm import load_recipe, processes
+from paddle_tfm.data.corpus import load_corpus
+from paddle_tfm.recipe.plan import plan_run
+from paddle_tfm.train.group import DONE, Address, Member, Ranks
 from paddle_tfm.train.rank import Rank
+from paddle_tfm.train.run import create
+from paddle_tfm.train.trainer import Trainer
 
 FACTS = {"version": ["this"]}
 
 
-def free_address():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return Address("127.0.0.1", server.getsockname()[1])
+def serving(member, registry):
+    Rank(member, registry).serve()
 
 
 def forked(function):
     """The process that calls `function`; its exit status is 0, or 2 where that raises."""
+    parent = os.getpid()
     pid = os.fork()
     if pid:
         return pid
     try:
+        processes.end_with_parent(parent)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         function()
@@ -32,25 +41,50 @@ def forked(function):
         os._exit(2)
 
 
+def ended(how, sentence):
+    os.write(1, f"[{how}] {sentence}\n".encode())
+    os._exit(0 if how == DONE else 2)
+
+
+def start(registry, size, serve=serving):
+    """In rank 0: what it has of the others, of which each calls `serve` with what it has."""
+    address = Address.free()
+    pids = [
+        forked(lambda rank=rank: serve(Member(rank, size, address, FACTS, ended), registry)) for rank in range(1, size)
+    ]
+    others = Ranks(size, address)
+    others.meet(FACTS)
+    others.pids = pids
+    return others
+
+
 @contextmanager
-def other_ranks(registry, size, stop=lambda: False):
-    """What rank 0, this process, has of the others, which serve until the block ends."""
-    address = free_address()
-    listener = listen(address)
+def team(registry, size, serve=serving):
+    """A function that has rank 0 of `size` ranks call another, `function(others, registry, *arguments)`, and returns
+    what that returns."""
+    met = []
 
-    def serve(rank):
-        listener.close()
-        Rank(join(address, rank, size, FACTS), registry, stop).serve()
+    def do(task):
+        if not met:
+            met.append(start(registry, size, serve))
+        function, arguments = task
+        return function(met[0], registry, *arguments)
 
-    pids = [forked(lambda rank=rank: serve(rank)) for rank in range(1, size)]
-    ranks = None
+    worker = processes.Worker(do)
+
+    def call(function, *arguments):
+        worker.submit((function, arguments))
+        return worker.result()
+
     try:
-        ranks = meet(listener, FACTS, size)
-        ranks.pids = pids
-        yield ranks
-        ranks.close(DONE)
+        yield call
     finally:
-        if ranks is not None:
-            ranks.close(FAILED, "the test failed")
-        for pid in pids:
-            os.waitpid(pid, 0)
+        worker.close()
+
+
+def trainer_of(registry, *overrides, folder=None, **options):
+    """The trainer of a small run, in a folder of its own if none is named."""
+    plan = plan_run(load_recipe("base", [*TINY, *overrides]).runs()[0], registry).require_sound("base")
+    place = Path(folder or tempfile.mkdtemp()) / "run"
+    run = create(plan, place, load_corpus(plan), resume=(place / "identity.json").exists())
+    return Trainer(run, registry.plugins, **options)

@@ -5,11 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from rank_processes import other_ranks
+from rank_processes import team, trainer_of
 
-from paddle_tfm import UserError
+from paddle_tfm import UserError, create_registry
 from paddle_tfm.data.batches import collate
-from paddle_tfm.train.distributed_step import DistributedStep, distributed
+from paddle_tfm.train.distributed_step import DistributedStep
+from paddle_tfm.train.group import Ranks
 from paddle_tfm.train.shards import why_whole
 from paddle_tfm_plugins.norm import register_norms
 
@@ -24,15 +25,23 @@ TOGETHER = ["model.norm={name: power, warmup: 1}", BALANCED, "model.decoder_laye
 
 
 @pytest.fixture(scope="module")
+def registry(tmp_path_factory):
+    """With the components of OWN_ROWS."""
+    file = tmp_path_factory.mktemp("plugin") / "own_rows.py"
+    file.write_text(OWN_ROWS)
+    return create_registry([file])
+
+
+@pytest.fixture(scope="module")
 def two(registry):
-    with other_ranks(registry, 2) as others:
-        yield others
+    with team(registry, 2) as rank_0:
+        yield rank_0
 
 
 @pytest.fixture(scope="module")
 def three(registry):
-    with other_ranks(registry, 3) as others:
-        yield others
+    with team(registry, 3) as rank_0:
+        yield rank_0
 
 
 def some(trainer, *sizes):
@@ -41,21 +50,15 @@ def some(trainer, *sizes):
     return [collate(examples[first:last]) for first, last in pairwise(ends)]
 
 
-def trained(trainer, others, steps):
+def trained(others, registry, overrides, steps):
     """Parameters and buffers after these steps, each given by the sizes of its batches; and the metrics of each."""
-    trainer.run.model.train()
-    rows = []
-
-    def do(step):
+    trainer, rows = trainer_of(registry, *overrides, others=others), []
+    model = trainer.run.model
+    model.train()
+    with trainer.sharded_step(1) as step:
         for number, sizes in enumerate(steps, 1):
             rows.append(step(number, some(trainer, *sizes)).row())
-
-    if others is None:
-        do(trainer.step)
-    else:
-        with distributed(trainer.step, trainer.run, others) as step:
-            do(step)
-    model = trainer.run.model
+        step.rest()
     return {path: each.numpy() for path, each in [*model.named_parameters(), *model.built_buffers().items()]}, rows
 
 
@@ -68,38 +71,38 @@ def require_alike(one, other):
 
 
 @pytest.mark.parametrize("override", [f"model.norm={name}" for name in register_norms()] + WHOLE_BATCH)
-def test_two_ranks_train_as_one_process(make_trainer, two, override):
+def test_two_ranks_train_as_one_process(registry, two, override):
     """Uneven shards of padded rows, batches that accumulate, clipping, smoothing, dropout."""
     steps = [(7, 4), (7, 5), (9,)]
-    one = trained(make_trainer(*STEP, override), None, steps)
-    require_alike(one, trained(make_trainer(*STEP, override), two, steps))
+    one = trained(None, registry, [*STEP, override], steps)
+    require_alike(one, two(trained, [*STEP, override], steps))
     assert one[1][0]["gradient_norm"] > 0.5  # clipping took part
 
 
 @pytest.mark.parametrize("override", ["model.norm=batch", BALANCED])
-def test_three_ranks_do_too_and_a_batch_of_two_rows_is_one_ranks(make_trainer, three, override):
+def test_three_ranks_do_too_and_a_batch_of_two_rows_is_one_ranks(registry, three, override):
     """What that batch leaves in the buffers the others get with the next one."""
     steps = [(7, 4), (2,), (5, 2), (6,)]
-    one = trained(make_trainer(*STEP, override), None, steps)
-    require_alike(one, trained(make_trainer(*STEP, override), three, steps))
+    require_alike(trained(None, registry, [*STEP, override], steps), three(trained, [*STEP, override], steps))
 
 
-def test_sums_of_backward_passes_come_in_one_order(make_trainer, two):
+def test_sums_of_backward_passes_come_in_one_order(registry, two):
     """Experts that no token of a rank chose are in no graph of it, and Paddle walks another graph in another order."""
-    one = trained(make_trainer(*STEP, *TOGETHER), None, [(7, 4), (6,)])
-    require_alike(one, trained(make_trainer(*STEP, *TOGETHER), two, [(7, 4), (6,)]))
+    overrides, steps = [*STEP, *TOGETHER], [(7, 4), (6,)]
+    require_alike(trained(None, registry, overrides, steps), two(trained, overrides, steps))
 
 
 @pytest.mark.parametrize("override", ["train.r_drop=2.0", "model.head=pointer", "model.norm=regularized_batch"])
-def test_other_losses_add_up(make_trainer, two, override):
-    one = trained(make_trainer(*STEP, override), None, [(7,), (6,)])
-    require_alike(one, trained(make_trainer(*STEP, override), two, [(7,), (6,)]))
+def test_other_losses_add_up(registry, two, override):
+    require_alike(
+        trained(None, registry, [*STEP, override], [(7,), (6,)]), two(trained, [*STEP, override], [(7,), (6,)])
+    )
 
 
-def test_the_same_bits_again(make_trainer, three):
+def test_the_same_bits_again(three):
     """With Adam, and a mixture: all that sums over ranks, in the same order each time."""
     overrides, steps = ["model.norm=batch", BALANCED], [(7, 4), (6,), (5,)]
-    (one, rows), (other, other_rows) = (trained(make_trainer(*overrides), three, steps) for _ in range(2))
+    (one, rows), (other, other_rows) = (three(trained, overrides, steps) for _ in range(2))
     for path, value in one.items():
         np.testing.assert_array_equal(other[path], value, err_msg=path)
     assert rows == other_rows
@@ -169,19 +172,17 @@ def register_feed_forwards():
 '''
 
 
-@pytest.fixture(scope="module")
-def own_registry(tmp_path_factory):
-    from paddle_tfm import create_registry
-
-    file = tmp_path_factory.mktemp("plugin") / "own_rows.py"
-    file.write_text(OWN_ROWS)
-    return create_registry([file])
-
-
-@pytest.fixture(scope="module")
-def own_two(own_registry):
-    with other_ranks(own_registry, 2) as others:
-        yield others
+def begun(others, registry, override):
+    """Begin a training, and see that beginning leaves no trace."""
+    trainer = trainer_of(registry, override, others=others)
+    before = {name: value.numpy().copy() for name, value in trainer.run.model.state_dict().items()}
+    try:
+        with trainer.sharded_step(1):
+            pass
+    finally:
+        assert all(parameter.grad is None for parameter in trainer.step.parameters)
+        for name, value in trainer.run.model.state_dict().items():
+            np.testing.assert_array_equal(value.numpy(), before[name], err_msg=f"looking has changed {name}")
 
 
 @pytest.mark.parametrize(
@@ -192,60 +193,53 @@ def own_two(own_registry):
         ("model.feed_forward=spread", r"the auxiliary loss 'spread' is another where 2 processes share a batch"),
     ],
 )
-def test_what_takes_its_own_rows_for_the_batch_is_named(make_trainer, own_registry, own_two, override, sentence):
-    trainer = make_trainer(override, registry=own_registry)
-    before = {name: value.numpy().copy() for name, value in trainer.run.model.state_dict().items()}
-    with pytest.raises(UserError, match=sentence), distributed(trainer.step, trainer.run, own_two):
-        pass
-    assert all(parameter.grad is None for parameter in trainer.step.parameters)
-    for name, value in trainer.run.model.state_dict().items():
-        np.testing.assert_array_equal(value.numpy(), before[name], err_msg=f"looking has changed {name}")
+def test_what_takes_its_own_rows_for_the_batch_is_named(two, override, sentence):
+    with pytest.raises(UserError, match=sentence):
+        two(begun, override)
 
 
 @pytest.mark.parametrize("norm", ["{name: centre, whole: true}", "keep"])
-def test_a_norm_of_a_plugin_that_sums_over_ranks_or_only_keeps_what_it_got_is_right(
-    make_trainer, own_registry, own_two, norm
-):
-    override = f"model.norm={norm}"
-    one = trained(make_trainer(*STEP, override, registry=own_registry), None, [(7,), (6,)])
-    require_alike(one, trained(make_trainer(*STEP, override, registry=own_registry), own_two, [(7,), (6,)]))
+def test_a_norm_of_a_plugin_that_sums_over_ranks_or_only_keeps_what_it_got_is_right(registry, two, norm):
+    overrides, steps = [*STEP, f"model.norm={norm}"], [(7,), (6,)]
+    require_alike(trained(None, registry, overrides, steps), two(trained, overrides, steps))
 
 
-def test_what_a_layer_keeps_of_a_pass_does_not_forbid_shards(make_trainer, own_registry):
-    trainer = make_trainer("train.shards=2", "model.norm=keep", registry=own_registry)
+def test_what_a_layer_keeps_of_a_pass_does_not_forbid_shards(registry):
+    trainer = trainer_of(registry, "train.shards=2", "model.norm=keep")
     assert why_whole(trainer.step, trainer.run.encoded["train"][:8]) is None
     trainer.train()
     assert why_whole(trainer.step, trainer.run.encoded["train"][:8]) is None
 
 
-def test_more_ranks_than_rows_are_refused(make_trainer, two):
-    trainer = make_trainer()
+def test_more_ranks_than_rows_are_refused(registry):
+    trainer = trainer_of(registry)
     two_rows = trainer.run.stream().most_rows()
-    others = type(two).__new__(type(two))
-    others.size = two_rows + 1
+    trainer.others = Ranks.__new__(Ranks)
+    trainer.others.size = two_rows + 1
     sentence = rf"{two_rows + 1} processes must each get a row .* has more than {two_rows}; use at most {two_rows}"
-    with pytest.raises(UserError, match=sentence), distributed(trainer.step, trainer.run, others):
+    with pytest.raises(UserError, match=sentence), trainer.sharded_step():
         pass
 
 
-def test_a_model_in_another_precision_is_refused(make_trainer, two):
-    trainer = make_trainer()
+def test_a_model_in_another_precision_is_refused(registry):
+    trainer = trainer_of(registry)
     trainer.step.parameters[0] = trainer.step.parameters[0].astype("float64")
     with pytest.raises(UserError, match=r"must have float32 parameters, but some are paddle\.float64"):
-        DistributedStep(trainer.step, two)
+        DistributedStep(trainer.step, Ranks.__new__(Ranks))
 
 
-def test_looking_and_sharing_leave_no_trace_in_what_is_drawn(make_trainer, two):
+def drawn(others, registry):
+    """What the batches of three steps are."""
+    trainer, seen = trainer_of(registry, others=others), []
+    trainer.run.model.train()
+    with trainer.sharded_step(1) as step:
+        for number in (1, 2, 3):
+            batches = trainer.next_batches()
+            seen += [hashlib.sha256(batch.source.tobytes()).hexdigest() for batch in batches]
+            step(number, batches)
+    return seen
+
+
+def test_looking_and_sharing_leave_no_trace_in_what_is_drawn(registry, two):
     """The texts are rank 0's alone: the batches are those of one process."""
-    hashes = []
-    for others in (None, two):
-        trainer, seen = make_trainer(), []
-        trainer.others = others
-        trainer.run.model.train()
-        with trainer.sharded_step() as step:
-            for number in (1, 2, 3):
-                batches = trainer.next_batches()
-                seen += [hashlib.sha256(batch.source.tobytes()).hexdigest() for batch in batches]
-                step(number, batches)
-        hashes.append(seen)
-    assert hashes[0] == hashes[1]
+    assert two(drawn) == drawn(None, registry)

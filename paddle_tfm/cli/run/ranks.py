@@ -1,7 +1,8 @@
-"""`run --nproc` and `run --nodes`: several processes, the ranks, that train each run of a recipe together.
+"""Several processes, the ranks, that train each run of a recipe together: of `--nproc`, `--nodes` or a launcher.
 
-Rank 0 is the process that the user started with `--node 0`, or without `--nodes`. It does all that one process does;
-the others only compute gradients. Each machine's further ranks are forks of the process that was started there.
+Rank 0 is the process that the user started with `--node 0`, or without `--nodes`; of a launcher's processes the one
+that it numbers 0. It does all that one process does; the others only compute gradients. With `--nproc` each machine's
+further ranks are forks of the process that was started there.
 """
 
 from __future__ import annotations
@@ -10,31 +11,64 @@ import hashlib
 import json
 import os
 import signal
-import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from paddle_tfm.cli.common import Stop, note
-from paddle_tfm.cli.run.request import Request
+from paddle_tfm.cli.common import note
 from paddle_tfm.errors import UserError
 from paddle_tfm.exit_status import how_it_ended
+from paddle_tfm.units import whole_number
 
 if TYPE_CHECKING:
+    from paddle_tfm.cli.run.request import Request
     from paddle_tfm.recipe.expansion import Recipe
     from paddle_tfm.registry import Registry
-    from paddle_tfm.train.meeting import Address
-    from paddle_tfm.train.members import Ended, Ranks
+    from paddle_tfm.train.group import Address, Facts, Member, Ranks
 
-Facts = dict[str, list[str]]
 LEAVE = 10.0  # seconds in which the ranks of this machine end by themselves, once rank 0 has said that they may
 INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What a launcher says of this process: which of `size` it is. `address` is HOST:PORT, "" where it says none."""
+
+    launcher: str
+    rank: int
+    size: int
+    on_this_machine: int = 1
+    address: str = ""
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str]) -> Launched | None:
+        """What stands in the environment; None where no launcher started several processes of this command."""
+
+        def number(name: str) -> int | None:
+            return whole_number(variables.get(name, ""), 0, 1 << 20)
+
+        for launcher, rank_name, size_name, address in (
+            ("paddle.distributed.launch", "PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM", _paddles_address(variables)),
+            ("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", ""),
+            ("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""),
+            ("mpirun", "PMI_RANK", "PMI_SIZE", ""),
+        ):
+            rank, size = number(rank_name), number(size_name)
+            if rank is not None and size is not None and size > 1:
+                local = number("PADDLE_LOCAL_SIZE") if address else None  # the others bind each process to its cores
+                return cls(launcher, rank, size, local or 1, address)
+        return None
+
+
+def _paddles_address(variables: Mapping[str, str]) -> str:
+    return variables.get("PADDLE_MASTER") or variables.get("PADDLE_TRAINER_ENDPOINTS", "").partition(",")[0]
 
 
 def rank_options(function: Callable) -> Callable:
@@ -45,7 +79,8 @@ def rank_options(function: Callable) -> Callable:
             type=click.IntRange(min=1),
             default=None,
             help="Processes on this machine that train each run together, each with some rows of every batch and its "
-            "share of the threads; at most 8 for each core. The same result, but for rounding.",
+            "share of the threads; at most 8 for each core. The same result, but for rounding. Processes that Paddle's "
+            "launcher, Slurm or mpirun started need no such option.",
         ),
         click.option(
             "--nodes",
@@ -63,8 +98,8 @@ def rank_options(function: Callable) -> Callable:
             "--address",
             default=None,
             metavar="HOST:PORT",
-            help="Where machine 0 listens, the same on every machine. Whoever reaches it can change numbers: keep it "
-            "within a private network.",
+            help="Where machine 0 listens, the same on every machine; for Slurm and mpirun too. Whoever reaches it can "
+            "change numbers: keep it within a private network.",
         ),
     )
     for option in reversed(options):
@@ -75,17 +110,13 @@ def rank_options(function: Callable) -> Callable:
 class Team:
     """The ranks of a command, in rank 0. `meet` waits for the others."""
 
-    def __init__(self, size: int, facts: Facts, listener: socket.socket | None = None):
-        self.size, self.facts, self.listener = size, facts, listener
-        self.others: Ranks | None = None
-        self.pids: list[int] = []
+    def __init__(self, size: int, facts: Facts, others: Ranks | None = None, pids: list[int] | None = None):
+        self.size, self.facts, self.others, self.pids = size, facts, others, pids or []
 
     def meet(self) -> Ranks | None:
         """What rank 0 has of the others; None where there are none. Raises UserError: one is not as it should be."""
-        from paddle_tfm.train.meeting import meet
-
-        if self.listener is not None:
-            self.others = meet(self.listener, self.facts, self.size, note, self._require_alive)
+        if self.others is not None:
+            self.others.meet(self.facts, note, self._require_alive)
         return self.others
 
     def _require_alive(self) -> None:
@@ -101,11 +132,9 @@ class Team:
 
     def end(self, how: str, sentence: str = "") -> None:
         """Tell the others how the training ended, and wait for those of this machine."""
-        if self.listener is not None:
-            self.listener.close()
         if self.others is not None:
             self.others.close(how, sentence)
-        _reap(self.pids, LEAVE if self.others is not None else 0.0)
+            _reap(self.pids)
 
 
 @contextmanager
@@ -115,35 +144,33 @@ def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
     Raises:
         UserError: an option does not fit this machine, or rank 0 is lost or has failed.
     """
-    if wanted.processes > 1:
-        _require_no_shards(recipe)
-    with _share_of_threads(wanted.nproc or 1) if wanted.processes > 1 else nullcontext():
-        yield from _team(wanted, recipe, registry)
+    if wanted.processes == 1:
+        yield Team(1, {})
+        return
+    from paddle_tfm.train.group import DONE, FAILED, STOPPED
 
-
-def _team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
-    """As `team`, with the threads of this process as they are."""
-    from paddle_tfm.train.members import DONE, FAILED, STOPPED
-
-    ours = _started(wanted, _facts(wanted, recipe), registry) if wanted.processes > 1 else Team(1, {})
-    how, sentence = FAILED, "rank 0 has ended; its output says why"
-    try:
-        yield ours
-        how, sentence = DONE, ""
-    except UserError as error:
-        sentence = str(error)
-        raise
-    except click.exceptions.Exit as end:
-        how = STOPPED if end.exit_code == INTERRUPTED else FAILED
-        raise
-    finally:
-        ours.end(how, sentence)
+    _require_no_shards(recipe)
+    launched = wanted.launched()
+    with _share_of_threads(launched.on_this_machine if launched else wanted.nproc or 1):
+        ours = _started(wanted, _facts(wanted, recipe), registry)
+        how, sentence = FAILED, "rank 0 has ended; its output says why"
+        try:
+            yield ours
+            how, sentence = DONE, ""
+        except UserError as error:
+            sentence = str(error)
+            raise
+        except click.exceptions.Exit as end:
+            how = STOPPED if end.exit_code == INTERRUPTED else FAILED
+            raise
+        finally:
+            ours.end(how, sentence)
 
 
 def _require_no_shards(recipe: Recipe) -> None:
     """Raises UserError: a run's settings say into how many shards its batches are divided."""
     from paddle_tfm.recipe.sections.trials import planned
-    from paddle_tfm.train.members import shards_with_ranks
+    from paddle_tfm.train.group import shards_with_ranks
 
     for run in planned(recipe):
         if run.settings is not None and run.settings.train.shards is not None:
@@ -165,36 +192,26 @@ def _share_of_threads(nproc: int) -> Iterator[None]:
 
 def _started(wanted: Request, facts: Facts, registry: Registry) -> Team:
     """The ranks of this machine, at work; in rank 0 what it has of them. Raises: as `team`."""
-    from paddle_tfm import processes, runtime
-    from paddle_tfm.train.meeting import Address, listen
-    from paddle_tfm.train.members import FAILED
+    from paddle_tfm import processes
+    from paddle_tfm.train.group import Address, Ranks
 
-    nproc, size, node = wanted.nproc or 1, wanted.processes, wanted.node or 0
+    if not sys.platform.startswith("linux"):
+        raise UserError("several processes train together on Linux only, where Paddle's gloo and NCCL are")
+    launched, nproc, size = wanted.launched(), wanted.nproc or 1, wanted.processes
     if nproc > 1 and not processes.can_fork():
         raise UserError(
-            f"--nproc={nproc} starts processes on Linux and a CPU only; elsewhere, give one command a process, with "
-            "--nodes, --node and --address"
+            f"--nproc={nproc} starts processes on a CPU only; on GPUs, give one command a process, with --nodes, "
+            "--node and --address, or use python -m paddle.distributed.launch"
         )
-    address = Address.of(wanted.address) if wanted.address else Address("127.0.0.1", 0)
-    ours = Team(size, facts, listen(address) if node == 0 else None)
-    if ours.listener is not None:
-        address = Address(address.host, ours.listener.getsockname()[1])
-
-    def serve(rank: int) -> None:
-        end = _serve(address, rank, size, facts, registry)
-        if end.how == FAILED:
-            raise UserError(str(end))
-
-    ours.pids = [_fork(serve, node * nproc + local, runtime.threads(), ours.listener) for local in range(1, nproc)]
-    if ours.listener is None:
-        try:
-            _serve_here(address, node * nproc, size, facts, registry)
-        except KeyboardInterrupt:  # at once; they may not have met
-            _reap(ours.pids, 0.0)
-            raise
-        finally:
-            _reap(ours.pids, LEAVE)
-    return ours
+    first = launched.rank if launched else (wanted.node or 0) * nproc
+    text = wanted.address or (launched.address if launched else "")
+    address = Address.of(text) if text else Address.free()
+    if first == 0:
+        address.require_ours()
+    pids = [_fork(address, first + local, size, facts, registry) for local in range(1, nproc)]
+    if first != 0:
+        _serve_here(address, first, size, facts, registry)
+    return Team(size, facts, Ranks(size, address), pids)
 
 
 def _facts(wanted: Request, recipe: Recipe) -> Facts:
@@ -205,55 +222,66 @@ def _facts(wanted: Request, recipe: Recipe) -> Facts:
     return {
         "version of paddle_tfm": [metadata.version("paddle-tfm")],
         "Paddle": [" ".join(installed_paddle() or ("none",))],
-        "ranks": [f"--nodes={wanted.nodes or 1}", f"--nproc={wanted.nproc or 1}"],
+        "ranks": [f"{wanted.processes}", f"--nodes={wanted.nodes or 1}", f"--nproc={wanted.nproc or 1}"],
         "recipe": [*recipe.arguments, f"contents {whole}"],
     }
 
 
-def _serve(
-    address: Address,
-    rank: int,
-    size: int,
-    facts: Facts,
-    registry: Registry,
-    stop: Callable[[], AbstractContextManager[Callable[[], bool]]] = lambda: nullcontext(lambda: False),
-) -> Ended:
-    """Serve rank 0; returns how the training ended. Until the ranks have met, a signal ends it at once; then `stop`
-    says what it asks for."""
-    from paddle_tfm.train.meeting import join
-    from paddle_tfm.train.members import Ended
-    from paddle_tfm.train.rank import Rank
+def _joined(address: Address, rank: int, size: int, facts: Facts, say: Callable[[str, str], None]) -> Member:
+    """What a rank has of the others. As soon as rank 0 says how the training ended, that is given to `say`, and this
+    process ends.
 
-    try:
-        member = join(address, rank, size, facts)
-    except Ended as end:
-        return end
-    with stop() as asked:
-        return Rank(member, registry, asked).serve()
+    Raises:
+        UserError: nobody answers at the address.
+    """
+    from paddle_tfm.train.group import DONE, STOPPED, Member
+
+    def ended(how: str, sentence: str) -> NoReturn:
+        say(how, sentence)
+        sys.stderr.flush()
+        os._exit({DONE: 0, STOPPED: INTERRUPTED}.get(how, 2))
+
+    return Member(rank, size, address, facts, ended)
 
 
 def _serve_here(address: Address, rank: int, size: int, facts: Facts, registry: Registry) -> NoReturn:
-    """Serve rank 0 in the process that the user started, and exit as the training ended.
+    """Serve rank 0 in the process that the user started, which asks it to stop where the user wants to, and ends as the
+    training does.
 
     Raises:
         UserError: it failed.
     """
-    from paddle_tfm.train.members import DONE, STOPPED
+    from paddle_tfm.train.group import DONE, STOPPED, ask_to_stop, on_signals
+    from paddle_tfm.train.rank import Rank
+
+    may_ask = False
+
+    def signalled(number: int) -> None:
+        nonlocal may_ask
+        if not may_ask:
+            os._exit(128 + number)
+        may_ask = False
+        note("Asking rank 0 to stop after this step, with a checkpoint … (again: this process ends at once)")
+        ask_to_stop(address)
+
+    def say(how: str, sentence: str) -> None:
+        if how == DONE:
+            note(f"The training has ended; its runs are on the machine of {address}.")
+        elif how == STOPPED:
+            note(f"The training was stopped, with a checkpoint on the machine of {address}; --resume continues it.")
+        else:
+            click.ClickException(sentence).show()
 
     note(f"Rank {rank} of {size}: serving rank 0 at {address}")
-    end = _serve(address, rank, size, facts, registry, Stop)
-    if end.how == DONE:
-        note(f"The training has ended; its runs are on the machine of {address}.")
-        raise click.exceptions.Exit(0)
-    if end.how == STOPPED:
-        note(f"The training was stopped, with a checkpoint on the machine of {address}; --resume continues it.")
-        raise click.exceptions.Exit(INTERRUPTED)
-    raise UserError(str(end))
+    on_signals(signalled)
+    member = _joined(address, rank, size, facts, say)
+    may_ask = True
+    Rank(member, registry).serve()
 
 
-def _fork(serve: Callable[[int], None], rank: int, threads: int, listener: socket.socket | None) -> int:
+def _fork(address: Address, rank: int, size: int, facts: Facts, registry: Registry) -> int:
     """The process of another rank. It says nothing of what the process that was started says."""
-    from paddle_tfm import processes
+    from paddle_tfm import processes, runtime
 
     parent = os.getpid()
     sys.stdout.flush()
@@ -266,12 +294,10 @@ def _fork(serve: Callable[[int], None], rank: int, threads: int, listener: socke
             processes.end_with_parent(parent)  # in whatever it waits for: rank 0 alone says what became of the run
             for number in (signal.SIGINT, signal.SIGTERM):  # a terminal sends them to all processes; rank 0 decides
                 signal.signal(number, signal.SIG_IGN)
-            if listener is not None:
-                listener.close()
-            os.environ["OMP_NUM_THREADS"] = str(threads)
-            processes.set_threads(threads)
-            serve(rank)
-            status = 0
+            processes.set_threads(runtime.threads())
+            from paddle_tfm.train.rank import Rank
+
+            Rank(_joined(address, rank, size, facts, lambda how, sentence: None), registry).serve()
         except UserError:
             status = 2
         except BaseException:
@@ -281,10 +307,9 @@ def _fork(serve: Callable[[int], None], rank: int, threads: int, listener: socke
             os._exit(status)
 
 
-def _reap(pids: list[int], seconds: float) -> None:
-    """Wait so long for the ranks of this machine; one that does not end is killed. Who has not met rank 0 learns
-    nothing from it, and need not be waited for."""
-    end = time.monotonic() + seconds
+def _reap(pids: list[int]) -> None:
+    """Wait for the ranks of this machine; one that does not end is killed."""
+    end = time.monotonic() + LEAVE
     while pids and time.monotonic() < end:
         pids[:] = [pid for pid in pids if os.waitpid(pid, os.WNOHANG)[0] == 0]
         time.sleep(0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import shlex
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paddle_tfm.cli.run.ranks import Launched
 from paddle_tfm.errors import UserError
 from paddle_tfm.runtime import physical_cores
 from paddle_tfm.units import whole_number
@@ -53,7 +55,12 @@ class Request:
     @property
     def processes(self) -> int:
         """How many train each run together, on all machines."""
-        return (self.nproc or 1) * (self.nodes or 1)
+        launched = self.launched()
+        return launched.size if launched else (self.nproc or 1) * (self.nodes or 1)
+
+    def launched(self) -> Launched | None:
+        """What a launcher says of this process, where one started several of this command."""
+        return Launched.read(os.environ)
 
     def require_sound(self) -> None:
         """Raises UserError where options contradict each other."""
@@ -82,7 +89,10 @@ class Request:
 
     def _require_sound_ranks(self) -> None:
         """Raises UserError where what says which processes train a run contradicts itself, or another option."""
-        values = {"--nodes": self.nodes, "--node": self.node, "--address": self.address}
+        launched = self.launched()
+        if launched is not None:
+            self._require_only_the_launcher(launched)
+        values = {"--nodes": self.nodes, "--node": self.node, "--address": None if launched else self.address}
         missing = [name for name, value in values.items() if value is None]
         if 0 < len(missing) < len(values):
             are = "is" if len(missing) == 1 else "are"
@@ -92,8 +102,8 @@ class Request:
             )
         if self.nodes is not None and self.node is not None and self.node >= self.nodes:
             raise UserError(f"--node must be from 0 to {self.nodes - 1} with --nodes={self.nodes}, but is {self.node}")
-        together = "--nodes" if self.nodes else "--nproc"
-        if self.nproc is None and self.nodes is None:
+        together = launched.launcher if launched else "--nodes" if self.nodes else "--nproc"
+        if self.nproc is None and self.nodes is None and launched is None:
             return
         if self.workers or self.executor:
             other = "--workers" if self.workers else "--executor"
@@ -103,6 +113,20 @@ class Request:
             )
         if self.dry_run:
             raise UserError(f"--dry-run measures one process, and {together} trains with several: use one of the two")
+
+    def _require_only_the_launcher(self, launched: Launched) -> None:
+        """Raises UserError where options say otherwise than a launcher, or what it does not say is missing."""
+        started = f"{launched.launcher} started {launched.size} processes of this command"
+        if launched.rank >= launched.size:
+            raise UserError(f"{started}, but numbers this one {launched.rank}: it must be 0 to {launched.size - 1}")
+        if self.nproc or self.nodes or self.node is not None:
+            option = f"--nproc={self.nproc}" if self.nproc else f"--nodes={self.nodes}" if self.nodes else "--node"
+            raise UserError(f"{started}, and {option} starts others: use one of the two")
+        if not (self.address or launched.address):
+            raise UserError(
+                f"{started}, but does not say where they meet: give --address HOST:PORT, of the machine of the first "
+                "one, for instance --address $(hostname):29500"
+            )
 
     @property
     def settings(self) -> list[str]:

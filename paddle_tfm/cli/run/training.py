@@ -122,7 +122,7 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
     again = escape(wanted.to_resume())
     try:
         with SweepProgress(notes(), sweep), Stop() as asked:
-            sweep.stop = lambda: asked() or (sweep.others is not None and sweep.others.asked_to_stop)
+            sweep.stop = lambda: asked() or (sweep.others is not None and sweep.others.stop())
             return sweep.run(cells)
     except CutShort as end:
         raise UserError(f"{end}. {end.how}: {wanted.to_resume()}") from None
