@@ -20,14 +20,11 @@ import json
 import os
 import platform
 import select
-import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -37,17 +34,13 @@ from safetensors import numpy as safetensors
 
 from paddle_tfm import place
 from paddle_tfm.errors import CutShort, UserError
-from paddle_tfm.units import whole_number
+from paddle_tfm.train import connections, meeting
+from paddle_tfm.train.meeting import Address, Facts, Message
 
-WAIT = 300.0  # seconds until all have met
-PAUSE = 0.2  # between two looks
-SILENCE, PROBES = 2, 3  # seconds after which the system asks a silent machine, and between questions; how many may fail
 SETTLE, VERDICT = 2.0, 4.5  # seconds in which rank 0 learns who is lost, and in which it says how the training ended
 LEAVE = 10.0  # seconds in which the others end, once they may
 INLINE = 1022  # numbers of a sum that travel with its head
 DONE, STOPPED, FAILED = "done", "stopped", "failed"
-Facts = Mapping[str, Sequence[str]]
-Message = dict[str, Any]
 Arrays = dict[str, np.ndarray]
 
 
@@ -63,75 +56,6 @@ def shards_with_ranks(shards: int) -> str:
         f"train.shards={shards} promises the same bits on any number of cores, and several processes (--nproc, "
         "--nodes, a launcher) divide batches by their number: use one of the two"
     )
-
-
-# --------------------------------------------------------------------------------------------------------- the address
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where rank 0 keeps the store."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def of(cls, text: str) -> Address:
-        """HOST:PORT. Raises UserError: it is no such thing."""
-        host, _, port = text.rpartition(":")
-        number = whole_number(port, 1, 65535)
-        if not host or number is None:
-            raise UserError(f"--address {text}: must look like HOST:PORT, for instance 10.0.0.1:29500")
-        return cls(host.strip("[]"), number)
-
-    @classmethod
-    def free(cls, host: str = "127.0.0.1") -> Address:
-        """A port of this machine that nobody uses."""
-        with socket.create_server((host, 0)) as server:
-            return cls(host, server.getsockname()[1])
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
-
-    def require_ours(self) -> None:
-        """Raises UserError: this machine does not have that address, or its port is in use."""
-        try:
-            family = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0][0]
-            socket.create_server((self.host, self.port), family=family).close()
-        except OSError as error:
-            raise UserError(
-                f"--address {self}: rank 0 cannot listen there ({_reason(error)}); it must be an address of "
-                "the machine with --node 0, and a port that is free"
-            ) from None
-
-    def require_answer(self) -> str:
-        """Wait until rank 0 is there; this machine's address on the way to it. Raises UserError: nobody answers."""
-        end = time.monotonic() + WAIT
-        while True:
-            try:
-                with socket.create_connection((self.host, self.port), timeout=10.0) as connection:
-                    return connection.getsockname()[0]
-            except socket.gaierror as error:
-                raise UserError(f"--address {self}: there is no machine of that name ({error.strerror})") from None
-            except OSError as error:
-                if time.monotonic() > end:
-                    raise UserError(
-                        f"--address {self}: nobody answers there after {WAIT:g} s ({_reason(error)}); start "
-                        "the command with --node 0 on that machine, and let its port through the firewall"
-                    ) from None
-                time.sleep(PAUSE)
-
-    def store(self, keeper: bool = False) -> Any:
-        """A connection with the store; `keeper`: and the store itself."""
-        return paddle.base.core.TCPStore(self.host, self.port, keeper, 0, 900)
-
-
-def _reason(error: OSError) -> str:
-    """Without the address, which Python adds."""
-    return os.strerror(error.errno) if error.errno and error.errno > 0 else f"{error.strerror or error}"
-
-
-# ------------------------------------------------------------------------------------------------------------ the group
 
 
 class Group:
@@ -207,15 +131,15 @@ class Group:
         with self._collective():
             paddle.distributed.broadcast(flat, 0)
 
-    def _start(self, meeting: str) -> None:
+    def _start(self, where: str) -> None:
         """Make the process group of the engine, whose ranks meet at HOST:PORT."""
         on_cpu = place.on_cpu()
         os.environ |= {
             "PADDLE_TRAINER_ID": str(self.rank),
             "PADDLE_TRAINERS_NUM": str(self.size),
-            "PADDLE_MASTER": meeting,
-            "PADDLE_CURRENT_ENDPOINT": meeting,
-            "PADDLE_TRAINER_ENDPOINTS": ",".join([meeting] * self.size),
+            "PADDLE_MASTER": where,
+            "PADDLE_CURRENT_ENDPOINT": where,
+            "PADDLE_TRAINER_ENDPOINTS": ",".join([where] * self.size),
             "PADDLE_DISTRI_BACKEND": "gloo" if on_cpu else "nccl",
         }
         if not on_cpu:
@@ -233,8 +157,11 @@ class Ranks(Group):
         self.pauses = self.runs = 0
         self.paused, self.closed, self.asked_to_stop = True, False, False
         self.lost = ""  # who is, a sentence
+        self.gone: list[int] = []  # and their numbers
         self.connections: dict[int, list[socket.socket]] = {}
         self.engines: list[socket.socket] = []
+        self.thread = threading.Thread(target=self._look, daemon=True)
+        self.closing, self.close_now = os.pipe()
 
     def meet(
         self, facts: Facts, report: Callable[[str], None] = lambda text: None, check: Callable[[], None] = lambda: None
@@ -253,54 +180,68 @@ class Ranks(Group):
             self.close(FAILED, str(error))
             raise
         self.hosts = {rank: f"process {hello['pid']} on {hello['host']}" for rank, hello in hellos.items()}
-        for connection in _connections():
-            if (rank := _rank_of(connection, self.address, hellos)) is not None:
-                self.connections.setdefault(rank, []).append(_asked_for(connection))
-        before = {_inode(each) for each in _connections()}
-        threading.Thread(target=self._look, daemon=True).start()
-        meeting = Address.free(self.address.host)
-        self.store.set("welcome", json.dumps({"meeting": str(meeting)}))
-        _use_interface_of(self.address.host)
-        started = threading.Thread(target=self._start, args=[str(meeting)], daemon=True)
-        started.start()
-        while started.is_alive():
-            self.require_all()
-            started.join(0.1)
-        self.engines = [each for each in _connections() if _inode(each) not in before]
+        ports = {port: rank for rank, hello in hellos.items() for port in hello["ports"]}
+        for each in connections.of_this_process():
+            if each.getsockname()[1] == self.address.port and (rank := ports.get(each.getpeername()[1])):
+                self.connections.setdefault(rank, []).append(connections.asked_for(each))
+        before = {connections.inode(each) for each in connections.of_this_process()}
+        self.thread.start()
+        where = Address.free(self.address.host)
+        self.store.set("welcome", json.dumps({"meeting": str(where)}))
+        connections.use_interface_of(self.address.host)
+        self._start_while_all_are_there(str(where))
+        self.engines = [each for each in connections.of_this_process() if connections.inode(each) not in before]
 
     def _arrivals(self, facts: Facts, report: Callable[[str], None], check: Callable[[], None]) -> dict[int, Message]:
         """What every other rank says of itself. Raises UserError."""
         there: dict[int, Message] = {}
-        end, said = time.monotonic() + WAIT, time.monotonic() + 5.0
+        end, said = time.monotonic() + meeting.WAIT, time.monotonic() + 5.0
         while missing := [rank for rank in range(1, self.size) if rank not in there]:
             check()
             if time.monotonic() > end:
-                raise UserError(f"{_listed(missing, self.size)} did not come within {WAIT:g} s")
+                raise UserError(f"{meeting.listed(missing, self.size)} did not come within {meeting.WAIT:g} s")
             if time.monotonic() > said:
-                report(f"Waiting for {_listed(missing, self.size)}")
+                report(f"Waiting for {meeting.listed(missing, self.size)}")
                 said = end
             if self.store.add("came", 0) == len(there):
                 time.sleep(0.02)
                 continue
             hello = json.loads(self.store.get(f"hello/{len(there) + 1}"))
-            _require_alike(hello, facts, self.size)
+            meeting.require_alike(hello, facts, self.size)
             if hello["rank"] in there:
-                raise UserError(f"{_name(hello)} came twice; give each machine a --node of its own")
+                raise UserError(f"{meeting.name_of(hello)} came twice; give each machine a --node of its own")
             there[hello["rank"]] = hello
         return there
+
+    def _start_while_all_are_there(self, where: str) -> None:
+        """As `_start`. Raises RankLost: a rank is lost meanwhile."""
+        failed: list[Exception] = []
+
+        def start() -> None:
+            try:
+                self._start(where)
+            except Exception as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=start, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            self.require_all()
+            thread.join(0.1)
+        if failed:
+            self._explain(failed[0])
 
     def _look(self) -> None:
         """Thread: look whether all are there, and whether a user of theirs wants to stop."""
         store, poller = self.address.store(), select.poll()
         ranks = {each.fileno(): rank for rank, several in self.connections.items() for each in several}
+        poller.register(self.closing, select.POLLIN)
         for number in ranks:
-            poller.register(number, getattr(select, "POLLRDHUP", 0) | select.POLLHUP)
+            poller.register(number, select.POLLRDHUP | select.POLLHUP)
         while not self.closed:
-            events = poller.poll(500)
-            if self.closed:
-                return
-            if events:
+            if events := [event for event in poller.poll(500) if event[0] in ranks and not self.closed]:
                 rank = ranks[events[0][0]]
+                self.gone.append(rank)
                 why = "it has ended, or cannot be reached"
                 if store.add(f"failed/{rank}/there", 0):
                     why = store.get(f"failed/{rank}").decode()
@@ -350,12 +291,17 @@ class Ranks(Group):
         if self.closed:
             return
         self.closed = True
+        os.write(self.close_now, b".")
+        if self.thread.is_alive():  # Python ends badly, while a thread is in the store's code
+            self.thread.join()
         if not self.lost:
             self.store.set("ended", json.dumps({"how": how, "sentence": sentence}))
         end = time.monotonic() + LEAVE
-        for connection in [each for several in self.connections.values() for each in several]:
+        for connection in [
+            each for rank, several in self.connections.items() if rank not in self.gone for each in several
+        ]:
             poller = select.poll()
-            poller.register(connection, getattr(select, "POLLRDHUP", 0) | select.POLLHUP)
+            poller.register(connection, select.POLLRDHUP | select.POLLHUP)
             poller.poll(max(0.0, end - time.monotonic()) * 1000)
 
     def _explain(self, error: Exception) -> NoReturn:
@@ -364,6 +310,7 @@ class Ranks(Group):
             time.sleep(0.02)
         if not self.lost:
             silent = [rank for rank in range(1, self.size) if not self.store.add(f"silent/{rank}", 0)]
+            self.gone += silent
             names = " and ".join(f"rank {rank} ({self.hosts[rank]})" for rank in silent) or "a rank"
             self.lost = f"{names}, of {self.size}, stood still for 30 s ({error})"
             self.store.set("ended", json.dumps({"how": FAILED, "sentence": self.lost}))
@@ -385,14 +332,15 @@ class Member(Group):
         super().__init__(rank, size, address, address.store())
         self.ended, self.pauses, self.runs = ended, 0, 0
         store = address.store()
-        ports = [_asked_for(each).getsockname()[1] for each in _connections() if _peer(each)[1] == address.port]
+        ours = [each for each in connections.of_this_process() if each.getpeername()[1] == address.port]
+        ports = [connections.asked_for(each).getsockname()[1] for each in ours]
         threading.Thread(target=self._listen, args=[store], daemon=True).start()
         hello = {"rank": rank, "facts": {name: list(values) for name, values in facts.items()}, "ports": ports}
         came = self.store.add("came", 1)
         self.store.set(f"hello/{came}", json.dumps({**hello, "host": platform.node(), "pid": os.getpid()}))
         with self._collective():
             welcome = json.loads(self.store.get("welcome"))
-        _use_interface_of(host)
+        connections.use_interface_of(host)
         with self._collective():
             self._start(welcome["meeting"])
 
@@ -450,103 +398,3 @@ class Member(Group):
 def ask_to_stop(address: Address) -> None:
     """From another rank: rank 0 is to stop after this step, with a checkpoint."""
     address.store().add("stop", 1)
-
-
-def on_signals(act: Callable[[int], None]) -> None:
-    """From now on a thread calls `act` with the number of each SIGINT and SIGTERM, whatever the main thread waits
-    for."""
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *signalled: None)
-
-    def listen() -> None:
-        while True:
-            act(os.read(reader, 1)[0])
-
-    threading.Thread(target=listen, daemon=True).start()
-
-
-# ------------------------------------------------------------------------------------------------------------ meeting
-
-
-def _require_alike(hello: Message, facts: Facts, size: int) -> None:
-    """Raises UserError: a rank is not what it should be."""
-    for name, own in facts.items():
-        other = hello["facts"].get(name) or []
-        if other != list(own):
-            here, there = ([each for each in one if each not in two] for one, two in ((own, other), (other, own)))
-            raise UserError(
-                f"{_name(hello)} must have the same {name} as rank 0; but only it has {_and(there)}, and only rank 0 "
-                f"has {_and(here)}: give the same command on every machine, but for --node"
-            )
-    if not 0 < hello["rank"] < size:
-        raise UserError(f"{_name(hello)} is none of {size}")
-
-
-def _name(hello: Message) -> str:
-    return f"rank {hello['rank']} (process {hello['pid']} on {hello['host']})"
-
-
-def _and(values: Sequence[str]) -> str:
-    return " and ".join(values) or "nothing"
-
-
-def _listed(ranks: Sequence[int], size: int) -> str:
-    return f"{len(ranks)} of {size} ranks ({', '.join(map(str, ranks[:8]))}{' …' if len(ranks) > 8 else ''})"
-
-
-# -------------------------------------------------------------------------------------------------------- connections
-
-
-def _connections() -> Iterator[socket.socket]:
-    """The TCP connections of this process, whoever made them; each is a duplicate, which may be closed."""
-    for file in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):
-            if str(file.readlink()).startswith("socket:"):
-                connection = socket.socket(fileno=os.dup(int(file.name)))
-                if connection.type == socket.SOCK_STREAM and connection.family in (socket.AF_INET, socket.AF_INET6):
-                    connection.getpeername()  # raises, where it is none
-                    yield connection
-
-
-def _inode(connection: socket.socket) -> int:
-    return os.fstat(connection.fileno()).st_ino
-
-
-def _peer(connection: socket.socket) -> tuple[str, int]:
-    return connection.getpeername()[:2]
-
-
-def _rank_of(connection: socket.socket, address: Address, hellos: Mapping[int, Message]) -> int | None:
-    """Whose connection with the store of this process it is; None if it is none."""
-    if connection.getsockname()[1] == address.port:
-        for rank, hello in hellos.items():
-            if _peer(connection)[1] in hello["ports"]:
-                return rank
-    return None
-
-
-def _asked_for(connection: socket.socket) -> socket.socket:
-    """The connection, whose other end the system asks for: a machine that is gone ends it after some seconds."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in {"TCP_KEEPIDLE": SILENCE, "TCP_KEEPINTVL": SILENCE, "TCP_KEEPCNT": PROBES}.items():
-        connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return connection
-
-
-def _use_interface_of(host: str) -> None:
-    """Have gloo use the network interface with this address. By default it takes that of the machine's name, which on
-    Debian is 127.0.1.1."""
-    import fcntl
-    import struct
-
-    wanted = {info[4][0] for info in socket.getaddrinfo(host, None)}
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        for _, name in socket.if_nameindex():
-            with suppress(OSError):  # it has no address
-                answer = fcntl.ioctl(any_socket, 0x8915, struct.pack("256s", name.encode()[:15]))  # SIOCGIFADDR
-                if socket.inet_ntoa(answer[20:24]) in wanted:
-                    os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
-                    return

@@ -227,7 +227,7 @@ def test_what_a_launcher_says():
         ({}, ["--nproc=2", "train.shards=2"], "train.shards=2 promises the same bits on any number of cores, and several processes"),
         ({}, ["--nodes=2"], "several machines need all of --nodes, --node and --address, but --node and --address are missing"),
         ({}, ["--nodes=2", "--node=2", "--address=h:1"], "--node must be from 0 to 1 with --nodes=2, but is 2"),
-        ({}, ["--nodes=2", "--node=0", "--address=h"], "--address h: must look like HOST:PORT, for instance 10.0.0.1:29500"),
+        ({}, ["--nodes=2", "--node=0", "--address=h"], "--address h: must be HOST:PORT, a name or IPv4, for instance 10.0.0.1:29500"),
         ({}, ["--nodes=2", "--node=0", "--address=192.0.2.1:29500"], "--address 192.0.2.1:29500: rank 0 cannot listen there"),
     ],
 )  # fmt: skip

@@ -12,7 +12,8 @@ from small_runs import TINY
 from paddle_tfm import load_recipe, processes
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.recipe.plan import plan_run
-from paddle_tfm.train.group import DONE, Address, Member, Ranks
+from paddle_tfm.train.group import DONE, Member, Ranks
+from paddle_tfm.train.meeting import Address
 from paddle_tfm.train.rank import Rank
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Trainer

@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from paddle_tfm.cli.run.request import Request
     from paddle_tfm.recipe.expansion import Recipe
     from paddle_tfm.registry import Registry
-    from paddle_tfm.train.group import Address, Facts, Member, Ranks
+    from paddle_tfm.train.group import Member, Ranks
+    from paddle_tfm.train.meeting import Address, Facts
 
 LEAVE = 10.0  # seconds in which the ranks of this machine end by themselves, once rank 0 has said that they may
 INTERRUPTED = 130
@@ -193,7 +195,8 @@ def _share_of_threads(nproc: int) -> Iterator[None]:
 def _started(wanted: Request, facts: Facts, registry: Registry) -> Team:
     """The ranks of this machine, at work; in rank 0 what it has of them. Raises: as `team`."""
     from paddle_tfm import processes
-    from paddle_tfm.train.group import Address, Ranks
+    from paddle_tfm.train.group import Ranks
+    from paddle_tfm.train.meeting import Address
 
     if not sys.platform.startswith("linux"):
         raise UserError("several processes train together on Linux only, where Paddle's gloo and NCCL are")
@@ -251,7 +254,7 @@ def _serve_here(address: Address, rank: int, size: int, facts: Facts, registry: 
     Raises:
         UserError: it failed.
     """
-    from paddle_tfm.train.group import DONE, STOPPED, ask_to_stop, on_signals
+    from paddle_tfm.train.group import DONE, STOPPED, ask_to_stop
     from paddle_tfm.train.rank import Rank
 
     may_ask = False
@@ -273,10 +276,26 @@ def _serve_here(address: Address, rank: int, size: int, facts: Facts, registry: 
             click.ClickException(sentence).show()
 
     note(f"Rank {rank} of {size}: serving rank 0 at {address}")
-    on_signals(signalled)
+    _on_signals(signalled)
     member = _joined(address, rank, size, facts, say)
     may_ask = True
     Rank(member, registry).serve()
+
+
+def _on_signals(act: Callable[[int], None]) -> None:
+    """From now on a thread calls `act` with the number of each SIGINT and SIGTERM, whatever the main thread waits
+    for."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *signalled: None)
+
+    def listen() -> None:
+        while True:
+            act(os.read(reader, 1)[0])
+
+    threading.Thread(target=listen, daemon=True).start()
 
 
 def _fork(address: Address, rank: int, size: int, facts: Facts, registry: Registry) -> int:
