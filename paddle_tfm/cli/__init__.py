@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from paddle_tfm.cli.common import complain
 from paddle_tfm.errors import OF_THE_MACHINE, UserError
 from paddle_tfm.files import naming
 from paddle_tfm.units import visible
@@ -126,7 +127,7 @@ def _status(arguments: list[str] | None) -> int:
             code = group.main(arguments, prog_name="paddle-tfm", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except UserError as error:
-        _complain(str(error))
+        complain(str(error))
     except click.ClickException as error:
         message = io.StringIO()
         error.show(message)
@@ -137,16 +138,16 @@ def _status(arguments: list[str] | None) -> int:
         return 130
     except OSError as error:
         if error.filename is not None:
-            _complain(f"{error.filename}: {error.strerror}")
+            complain(f"{error.filename}: {error.strerror}")
         elif error.errno in OF_THE_MACHINE:
-            _complain(str(error.strerror))  # of standard output: files are named
+            complain(str(error.strerror))  # of standard output: files are named
             _discard_output()
         else:
             _complain_of_plugin(error)
     except MemoryError as error:
         from paddle_tfm.plugin_errors import summary
 
-        _complain(f"the memory of this machine is too small for this: {summary(error)}")
+        complain(f"the memory of this machine is too small for this: {summary(error)}")
     except Exception as error:
         _complain_of_plugin(error)
     return 2
@@ -192,9 +193,4 @@ def _complain_of_plugin(error: Exception) -> None:
     plugin_error = of_plugin(error)
     if plugin_error is None:
         raise error
-    _complain(str(plugin_error))
-
-
-def _complain(text: str) -> None:
-    colour = False if os.environ.get("NO_COLOR") else None
-    click.echo(click.style("Error:", fg="red", bold=True) + f" {visible(text)}", err=True, color=colour)
+    complain(str(plugin_error))

@@ -133,7 +133,7 @@ class Group:
 
     def _start(self, where: str) -> None:
         """Make the process group of the engine, whose ranks meet at HOST:PORT."""
-        on_cpu = place.on_cpu()
+        on_cpu, before = place.on_cpu(), dict(os.environ)
         os.environ |= {
             "PADDLE_TRAINER_ID": str(self.rank),
             "PADDLE_TRAINERS_NUM": str(self.size),
@@ -144,8 +144,13 @@ class Group:
         }
         if not on_cpu:
             os.environ[place.SELECTED_GPUS] = paddle.device.get_device().partition(":")[2]
-        with redirect_stderr(io.StringIO()):  # it says which flags are set
-            paddle.distributed.init_parallel_env()
+        try:
+            with redirect_stderr(io.StringIO()):  # it says which flags are set
+                paddle.distributed.init_parallel_env()
+        finally:  # a process that this one starts is no rank
+            for name in os.environ.keys() - before.keys():
+                del os.environ[name]
+            os.environ |= before
 
 
 class Ranks(Group):
@@ -360,21 +365,22 @@ class Member(Group):
 
     def next(self) -> tuple[Message, Arrays]:
         """The next message of rank 0. Raises UserError: rank 0 is lost."""
-        while True:
-            if self.pauses == 0 or not (size := self._size()):
-                with self._collective():
-                    self.store.get(f"go/{self.pauses}")
-                self.pauses += 1
-                continue
-            packed = paddle.zeros([size], "uint8")
-            self.spread(packed)
-            arrays = safetensors.load(packed.numpy().tobytes())
-            return json.loads(arrays.pop("").tobytes()), arrays
+        size = self._size() if self.pauses else 0
+        while size == 0:  # rank 0 does something else
+            with self._collective():
+                self.store.get(f"go/{self.pauses}")
+            self.pauses += 1
+            size = self._size()
+        packed = paddle.zeros([size], "uint8")
+        self.spread(packed)
+        arrays = safetensors.load(packed.numpy().tobytes())
+        return json.loads(arrays.pop("").tobytes()), arrays
 
     def _size(self) -> int:
-        head = paddle.zeros([1], "int64")
-        self.spread(head)
-        return int(head.numpy()[0])
+        """How many bytes the next message has; 0: a pause."""
+        size = paddle.zeros([1], "int64")
+        self.spread(size)
+        return int(size.numpy()[0])
 
     def built(self) -> None:
         """Say that this rank has built the model of a run."""

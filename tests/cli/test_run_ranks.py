@@ -36,11 +36,11 @@ def rows(folder):
     return [json.loads(line) for line in (folder / "default/seed-1/metrics.jsonl").read_text().splitlines()]
 
 
-def started(*arguments, before=(), **variables):
+def started(*arguments, before=(), cwd=None, **variables):
     """The command in a process of its own."""
     command = [*before, *PADDLE_TFM, "run", *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, env=os.environ | variables, **pipes)
+    return subprocess.Popen(command, env=os.environ | variables, cwd=cwd, **pipes)
 
 
 def ended(*commands, seconds=60):
@@ -140,16 +140,44 @@ def test_two_machines_need_one_command_each_and_one_folder(tmp_path):
     assert (tmp_path / "out/default/seed-1/results.json").is_file() and not (tmp_path / "elsewhere").exists()
 
 
-def test_another_recipe_on_the_second_machine_is_refused_on_both(tmp_path):
+NORM = """
+from paddle_tfm import hookimpl
+from paddle_tfm.protocols import Norm
+
+class Scaled(Norm):
+    def __init__(self, d_model):
+        super().__init__()
+
+    def forward(self, x, valid=None, positions=None):
+        return x / FACTOR
+
+@hookimpl
+def register_norms():
+    return {"scaled": Scaled}
+"""
+
+
+@pytest.mark.parametrize(
+    ("theirs", "factor", "sentence"),
+    [
+        (["train.steps=7"], 2, r"rank 1 \(process \d+ on .*\) must have the same recipe as rank 0; but only it has train\.steps=7"),
+        (["--nproc=2"], 2, r"rank \d \(process \d+ on .*\) must have the same ranks as rank 0; but only it has 4 and --nproc=2, and only rank 0 has 2 and --nproc=1"),
+        ([], 3, r"must have the plugins of rank 0, but of these \(there: was, here: is\) .*scaled"),
+    ],
+)  # fmt: skip
+def test_another_recipe_number_or_plugin_on_the_second_machine_is_refused_on_both(tmp_path, theirs, factor, sentence):
     address = free_address()
-    options = ("--nodes=2", f"--address={address}", "--out=out")
-    zero, one = started(*CELL, *options, "--node=0"), started(*CELL, "train.steps=7", *options, "--node=1")
+    options = (*CELL, "model.norm=scaled", "--plugin=scaled.py", "--nodes=2", f"--address={address}", "--out=out")
+    folders = [tmp_path / "0", tmp_path / "1"]
+    for folder, by in zip(folders, (2, factor)):
+        folder.mkdir()
+        (folder / "scaled.py").write_text(NORM.replace("FACTOR", f"{by}"))
+    zero = started(*options, "--node=0", cwd=folders[0])
+    one = started(*options, *theirs, "--node=1", cwd=folders[1])
     (status, err), (other_status, other_err) = ended(zero, one)
     assert (status, other_status) == (2, 2)
     for text in (err, other_err):
-        assert re.search(
-            r"rank 1 \(process \d+ on .*\) must have the same recipe as rank 0; but only it has train\.steps=7", text
-        )
+        assert re.search(sentence, text), text
         assert "Traceback" not in text
 
 

@@ -149,7 +149,7 @@ def test_a_rank_that_stands_still_ends_the_run(registry, tmp_path):
 
 
 FAILING = """
-import os
+from paddle import distributed
 from paddle_tfm import hookimpl
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward
@@ -160,7 +160,7 @@ class Failing(FeedForward):
         self.map = Linear(d_model, d_model)
 
     def forward(self, x, info, tap):
-        if os.environ.get("PADDLE_TRAINER_ID") == "1":
+        if distributed.get_rank() == 1:
             raise MemoryError("no room")
         return self.map(x)
 
@@ -202,15 +202,33 @@ def test_without_rank_0_the_others_end_with_a_sentence(registry, tmp_path, capfd
         assert line.startswith(f"[failed] rank 0 ({address}) is lost: ") and "--resume continues it" in line
 
 
-def asked(others, registry, folder):
-    trainer = trainer_of(registry, "train.steps=4000", "evaluate.every=4000", folder=folder, others=others)
-    trainer.stop = lambda: others.stop()
-    ask_to_stop(others.address)
+def asked(others, registry, folder, evaluating):
+    trainer = trainer_of(
+        registry,
+        "train.steps=4000",
+        "evaluate.every=4" if evaluating else "evaluate.every=4000",
+        folder=folder,
+        others=others,
+    )
+    trainer.stop, valid = lambda: others.stop(), trainer.score.valid
+
+    def ask():
+        ask_to_stop(others.address)
+        while not others.asked_to_stop:
+            time.sleep(0.01)
+        return valid()
+
+    if evaluating:
+        trainer.score.valid = ask
+    else:
+        ask_to_stop(others.address)
     with pytest.raises(Interrupted):
         trainer.train()
-    return trainer.run.step
+    return trainer.run.step, manifest.read_state(trainer.state.existing("last")).step
 
 
-def test_a_rank_asks_all_to_stop(registry, tmp_path):
+@pytest.mark.parametrize("evaluating", [False, True])
+def test_a_rank_asks_all_to_stop(registry, tmp_path, evaluating):
     with team(registry, 2) as rank_0:
-        assert rank_0(asked, tmp_path) < 400  # within a second or so
+        at, saved = rank_0(asked, tmp_path, evaluating)
+    assert at == saved < 400  # within a second or so

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from paddle_tfm.cli.common import note
+from paddle_tfm.cli.common import complain, note
 from paddle_tfm.errors import UserError
 from paddle_tfm.exit_status import how_it_ended
 from paddle_tfm.units import whole_number
@@ -252,9 +252,9 @@ def _serve_here(address: Address, rank: int, size: int, facts: Facts, registry: 
     training does.
 
     Raises:
-        UserError: it failed.
+        UserError: nobody answers at the address.
     """
-    from paddle_tfm.train.group import DONE, STOPPED, ask_to_stop
+    from paddle_tfm.train.group import DONE, FAILED, STOPPED, ask_to_stop
     from paddle_tfm.train.rank import Rank
 
     may_ask = False
@@ -273,13 +273,20 @@ def _serve_here(address: Address, rank: int, size: int, facts: Facts, registry: 
         elif how == STOPPED:
             note(f"The training was stopped, with a checkpoint on the machine of {address}; --resume continues it.")
         else:
-            click.ClickException(sentence).show()
+            complain(sentence)
 
     note(f"Rank {rank} of {size}: serving rank 0 at {address}")
     _on_signals(signalled)
     member = _joined(address, rank, size, facts, say)
     may_ask = True
-    Rank(member, registry).serve()
+    try:
+        Rank(member, registry).serve()
+    except UserError as error:
+        member.ended(FAILED, str(error))
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)  # Python ends badly, while a thread is in the store's code
 
 
 def _on_signals(act: Callable[[int], None]) -> None:
