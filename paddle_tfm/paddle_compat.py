@@ -18,6 +18,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import place
+from paddle_tfm.errors import UserError
 
 CPU = paddle.CPUPlace()
 _threads = 0  # of `set_num_threads`
@@ -57,6 +58,21 @@ def set_num_threads(number: int) -> None:
 def num_threads() -> int:
     """What `set_num_threads` was last given; 0 before."""
     return _threads
+
+
+def tcp_store(host: str, port: int, keeper: bool) -> Any:
+    """A connection with the table of keys, Paddle's `TCPStore`, at this address; `keeper`: and the table itself.
+
+    Paddle makes one for each process group, and has no public name for it. Without it several processes cannot train
+    one run.
+
+    Raises:
+        UserError: this Paddle has none.
+    """
+    store = _private(paddle, "base", "core", "TCPStore")
+    if store is None:
+        raise UserError("this Paddle has no TCPStore, by which several processes meet; train with one process")
+    return store(host, port, keeper, 0, 900)  # 0: not to wait for other processes; 900 s, which has no effect
 
 
 def reset_peak_memory() -> None:

@@ -15,7 +15,8 @@ import pytest
 from paddle import nn
 from paddle.autograd import PyLayer
 
-from paddle_tfm import build_model, paddle_compat
+from paddle_tfm import UserError, build_model, paddle_compat
+from paddle_tfm.train.meeting import Address
 
 COMPAT = Path(paddle_compat.__file__)
 ROOT = COMPAT.parents[1]
@@ -46,6 +47,16 @@ def test_signal_handlers_stay_pythons(without):
     without(paddle, "disable_signal_handler")
     paddle_compat.keep_python_signal_handlers()
     assert signal.getsignal(signal.SIGTERM) == handler
+
+
+def test_a_store(without):
+    host, port = (address := Address.free()).host, address.port
+    keeper, other = paddle_compat.tcp_store(host, port, True), paddle_compat.tcp_store(host, port, False)
+    other.set("key", "value")
+    assert keeper.get("key") == b"value" and keeper.add("count", 2) == other.add("count", 0) == 2
+    without(paddle.base.core, "TCPStore")
+    with pytest.raises(UserError, match=r"^this Paddle has no TCPStore, .*; train with one process$"):
+        paddle_compat.tcp_store(host, port, False)
 
 
 def test_the_number_of_threads(without):

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.cli.common import complain
 from paddle_tfm.errors import OF_THE_MACHINE, UserError
 from paddle_tfm.files import naming
 from paddle_tfm.units import visible
@@ -194,3 +193,9 @@ def _complain_of_plugin(error: Exception) -> None:
     if plugin_error is None:
         raise error
     complain(str(plugin_error))
+
+
+def complain(text: str) -> None:
+    """An error, on standard error."""
+    colour = False if os.environ.get("NO_COLOR") else None
+    click.echo(click.style("Error:", fg="red", bold=True) + f" {visible(text)}", err=True, color=colour)

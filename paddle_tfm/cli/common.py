@@ -135,12 +135,6 @@ def note(text: str) -> None:
     notes().print(f"[dim]{escape(text)}[/]")
 
 
-def complain(text: str) -> None:
-    """An error, on standard error."""
-    colour = False if os.environ.get("NO_COLOR") else None
-    click.echo(click.style("Error:", fg="red", bold=True) + f" {visible(text)}", err=True, color=colour)
-
-
 def check_output(target: str, source: str | None, option: str = "--output") -> None:
     """Raises UserError, before the work, where the output cannot be written."""
     if target == STANDARD:

@@ -4,7 +4,7 @@ Numbers travel by `paddle.distributed`: gloo between CPUs, NCCL between GPUs. Wo
 that rank 0 keeps at its address:
 
     hello/N   what the Nth rank that came is     built/N   how many ranks have the model of the Nth run
-    welcome   where the process group meets      go/N      rank 0 goes on after the Nth pause
+    welcome   where the process group meets      go/N      rank 0 continues after the Nth pause
     failed/R  what rank R failed with            stop      how often a user asked to stop
     silent/R  rank R waited in vain              ended     how the training ended
 

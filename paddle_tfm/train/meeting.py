@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import paddle
-
+from paddle_tfm import paddle_compat
 from paddle_tfm.errors import UserError
 from paddle_tfm.units import whole_number
 
@@ -75,7 +74,7 @@ class Address:
 
     def store(self, keeper: bool = False) -> Any:
         """A connection with the store; `keeper`: and the store itself."""
-        return paddle.base.core.TCPStore(self.host, self.port, keeper, 0, 900)
+        return paddle_compat.tcp_store(self.host, self.port, keeper)
 
 
 def _reason(error: OSError) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from command_line import TINY, call
 
-from paddle_tfm.cli.run.ranks import Launched
+from paddle_tfm.cli.run.launched import Launched
 
 pytestmark = pytest.mark.reliability
 

@@ -15,18 +15,17 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from paddle_tfm.cli.common import complain, note
+from paddle_tfm.cli import complain
+from paddle_tfm.cli.common import note
 from paddle_tfm.errors import UserError
 from paddle_tfm.exit_status import how_it_ended
-from paddle_tfm.units import whole_number
 
 if TYPE_CHECKING:
     from paddle_tfm.cli.run.request import Request
@@ -37,40 +36,6 @@ if TYPE_CHECKING:
 
 LEAVE = 10.0  # seconds in which the ranks of this machine end by themselves, once rank 0 has said that they may
 INTERRUPTED = 130
-
-
-@dataclass(frozen=True)
-class Launched:
-    """What a launcher says of this process: which of `size` it is. `address` is HOST:PORT, "" where it says none."""
-
-    launcher: str
-    rank: int
-    size: int
-    on_this_machine: int = 1
-    address: str = ""
-
-    @classmethod
-    def read(cls, variables: Mapping[str, str]) -> Launched | None:
-        """What stands in the environment; None where no launcher started several processes of this command."""
-
-        def number(name: str) -> int | None:
-            return whole_number(variables.get(name, ""), 0, 1 << 20)
-
-        for launcher, rank_name, size_name, address in (
-            ("paddle.distributed.launch", "PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM", _paddles_address(variables)),
-            ("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", ""),
-            ("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""),
-            ("mpirun", "PMI_RANK", "PMI_SIZE", ""),
-        ):
-            rank, size = number(rank_name), number(size_name)
-            if rank is not None and size is not None and size > 1:
-                local = number("PADDLE_LOCAL_SIZE") if address else None  # the others bind each process to its cores
-                return cls(launcher, rank, size, local or 1, address)
-        return None
-
-
-def _paddles_address(variables: Mapping[str, str]) -> str:
-    return variables.get("PADDLE_MASTER") or variables.get("PADDLE_TRAINER_ENDPOINTS", "").partition(",")[0]
 
 
 def rank_options(function: Callable) -> Callable:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddle_tfm.cli.run.ranks import Launched
+from paddle_tfm.cli.run.launched import Launched
 from paddle_tfm.errors import UserError
 from paddle_tfm.runtime import physical_cores
 from paddle_tfm.units import whole_number
