@@ -148,9 +148,8 @@ class Group:
             with redirect_stderr(io.StringIO()):  # it says which flags are set
                 paddle.distributed.init_parallel_env()
         finally:  # a process that this one starts is no rank
-            for name in os.environ.keys() - before.keys():
-                del os.environ[name]
-            os.environ |= before
+            os.environ.clear()
+            os.environ.update(before)
 
 
 class Ranks(Group):

@@ -116,6 +116,13 @@ def test_a_killed_rank_is_named_within_seconds_and_its_run_resumes_to_the_same_b
         np.testing.assert_array_equal(resumed[path], value, err_msg=path)
 
 
+def test_the_ranks_that_are_left_hear_who_is_lost(registry, tmp_path, capfd):
+    with team(registry, 3) as rank_0:
+        seconds, sentence, _ = rank_0(failing, tmp_path, "forward")
+    assert re.match(r"^rank 1 \(process \d+ on .*\), of 3, is lost: ", sentence) and seconds < 10
+    assert capfd.readouterr().out.splitlines() == [f"[failed] {sentence.partition(';')[0]}"]
+
+
 def test_a_run_of_two_ranks_resumes_on_one_and_on_three(registry, tmp_path):
     expected, whole = trained(None, registry, tmp_path / "whole")
     with team(registry, 2) as rank_0:
