@@ -4,7 +4,7 @@ decides."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -68,6 +68,21 @@ class Batch(Generic[Array]):
     def replace(self, **fields: Any) -> Batch[Array]:
         """A copy of this batch in which `fields` have other values."""
         return replace(self, **fields)
+
+
+ARRAYS = [field.name for field in fields(Batch) if field.name not in ("extra", "tokens")]
+
+
+def packed(batches: Sequence[Batch[np.ndarray]]) -> tuple[list[dict[str, int]], dict[str, np.ndarray]]:
+    """What each batch has beside its arrays, and all arrays, each by the number of its batch and its name."""
+    beside = [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
+    return beside, {f"{i}.{name}": getattr(batch, name) for i, batch in enumerate(batches) for name in ARRAYS}
+
+
+def unpacked(beside: Sequence[dict[str, Any]], arrays: Mapping[str, np.ndarray]) -> list[Batch[np.ndarray]]:
+    """The batches of which `packed` made this."""
+    values: list[dict[str, Any]] = [{name: arrays[f"{i}.{name}"] for name in ARRAYS} for i in range(len(beside))]
+    return [Batch(**of_one, **rest) for of_one, rest in zip(values, beside)]
 
 
 def collate(examples: Sequence[Encoded], index: Sequence[int] | None = None) -> Batch[np.ndarray]:

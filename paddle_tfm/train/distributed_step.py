@@ -17,19 +17,17 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import paddle
 from paddle import Tensor
 
 from paddle_tfm import randomness, ranks, runtime
-from paddle_tfm.data.batches import Batch, collate
+from paddle_tfm.data.batches import Batch, collate, packed
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.errors import UserError
 from paddle_tfm.train import divided_probe
-from paddle_tfm.train.divergence import ARRAYS
-from paddle_tfm.train.group import Arrays, Group, Ranks
+from paddle_tfm.train.group import Group, Ranks
 from paddle_tfm.train.run import Run
 from paddle_tfm.train.running_statistics import remembered
 from paddle_tfm.train.step import DividedStep, Gradients, LossSum, Step, StepMetrics
@@ -92,15 +90,11 @@ class DistributedStep(DividedStep):
 
     def backward(self, number: int, batches: Batches) -> LossSum:
         """As `Step.backward`, but for rounding."""
-        facts = [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
-        arrays = {
-            f"{i}/{name}": np.ascontiguousarray(getattr(batch, name))
-            for i, batch in enumerate(batches)
-            for name in ARRAYS
-        }
+        beside, parts = packed(batches)
+        arrays = {name: np.ascontiguousarray(part) for name, part in parts.items()}
         if self.stale:
             arrays |= {name: buffer.numpy() for name, buffer in self.model.built_buffers().items()}
-        self.others.send({"do": "step", "number": number, "batches": facts}, arrays)
+        self.others.send({"do": "step", "number": number, "batches": beside}, arrays)
         self.flat.share_weights(self.others)
         losses = backward_of_rank(self, number, batches, 0, self.others.size, self.others.total)
         # Our buffers have seen a batch that was ours alone.
@@ -188,9 +182,3 @@ class Flat:
             elif there:
                 paddle.assign(piece.reshape(parameter.shape), output=parameter.grad)
         return float(last[-1])
-
-
-def batches_of(facts: Sequence[dict[str, Any]], arrays: Arrays) -> list[Batch[np.ndarray]]:
-    """The batches of a message."""
-    values: list[dict[str, Any]] = [{name: arrays[f"{i}/{name}"] for name in ARRAYS} for i in range(len(facts))]
-    return [Batch(**of_one, **beside) for of_one, beside in zip(values, facts)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ import paddle
 from paddle import Tensor
 from pydantic import Field
 
-from paddle_tfm.data.batches import Batch
+from paddle_tfm.data.batches import Batch, packed, unpacked
 from paddle_tfm.errors import UserError
 from paddle_tfm.train import checkpoint, manifest
 from paddle_tfm.train.forms import Count, Form, read_form
@@ -28,7 +28,6 @@ from paddle_tfm.train.step import Step
 from paddle_tfm.units import in_shell
 
 FOLDER = "diverged"  # among a run's checkpoints
-ARRAYS = [field.name for field in fields(Batch) if field.name not in ("extra", "tokens")]
 Batches = Sequence[Batch[np.ndarray]]
 
 
@@ -64,15 +63,10 @@ def keep(state: TrainingState, step: int, batches: Batches, sentence: str, repor
             kept.
     """
     run, where = state.run, origin(state.step, step, batches)
-    beside = [{"extra": int(batch.extra), "tokens": int(batch.tokens)} for batch in batches]
+    beside, arrays = packed(batches)
     kept = {"failed_step": step, "sentence": sentence, "origin": where, "batches": beside}
     kept |= state.progress.model_dump()
-    arrays = {
-        f"{number}.{name}": paddle.to_tensor(getattr(batch, name))
-        for number, batch in enumerate(batches)
-        for name in ARRAYS
-    }
-    tensors = {**state.parts(), "batches": arrays}
+    tensors = {**state.parts(), "batches": {name: paddle.to_tensor(array) for name, array in arrays.items()}}
     try:
         checkpoint.save(state.folder(FOLDER), run.model, kept, tensors, state.identity)
     except UserError as error:
@@ -87,11 +81,7 @@ def read_kept(folder: Path) -> tuple[dict[str, Any], list[Batch[np.ndarray]]]:
         UserError: they are missing or broken.
     """
     state, arrays = read_form(folder / manifest.STATE, Diverged), checkpoint.load_arrays(folder, "batches")
-    batches = []
-    for number, beside in enumerate(state["batches"]):
-        values: dict[str, Any] = {name: arrays[f"{number}.{name}"] for name in ARRAYS}
-        batches.append(Batch(**values, **beside))
-    return state, batches
+    return state, unpacked(state["batches"], arrays)
 
 
 # -------------------------------------------------------------------------------------------------- where it begins

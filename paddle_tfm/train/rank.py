@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from typing import NoReturn
 
+from paddle_tfm.data.batches import unpacked
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import trained_parameters
@@ -13,7 +14,7 @@ from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.changes import code_changes
-from paddle_tfm.train.distributed_step import Flat, backward_of_rank, batches_of
+from paddle_tfm.train.distributed_step import Flat, backward_of_rank
 from paddle_tfm.train.group import Arrays, Member, Message
 from paddle_tfm.train.step import Gradients
 
@@ -74,7 +75,7 @@ class Rank:
         for name, buffer in gradients.model.built_buffers().items():
             if name in arrays:
                 buffer.set_value(arrays[name])
-        batches = batches_of(message["batches"], arrays)
+        batches = unpacked(message["batches"], arrays)
         losses = backward_of_rank(gradients, message["number"], batches, member.rank, member.size, member.total)
         self.flat.sum_gradients(member, losses.loss)
         gradients.clear()

@@ -7,6 +7,7 @@ import paddle
 import pytest
 
 from paddle_tfm.cli import main
+from paddle_tfm.data.batches import ARRAYS
 from paddle_tfm.train import checkpoint, divergence
 from paddle_tfm.train.trainer import Interrupted
 
@@ -51,7 +52,7 @@ def test_the_model_before_the_step_and_its_batches_are_kept_and_computed_again(m
         before.train()
     equal(weights(before), checkpoint.load_arrays(folder))
     (batch,), (expected,) = divergence.read_kept(folder)[1], before.next_batches()
-    for name in divergence.ARRAYS:
+    for name in ARRAYS:
         np.testing.assert_array_equal(getattr(batch, name), getattr(expected, name), err_msg=name)
     assert (batch.extra, batch.tokens) == (expected.extra, expected.tokens)
 
