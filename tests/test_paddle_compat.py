@@ -16,7 +16,7 @@ from paddle import nn
 from paddle.autograd import PyLayer
 
 from paddle_tfm import UserError, build_model, paddle_compat
-from paddle_tfm.train.meeting import Address
+from paddle_tfm.train.ranks.meeting import Address
 
 COMPAT = Path(paddle_compat.__file__)
 ROOT = COMPAT.parents[1]

@@ -1,4 +1,4 @@
-"""Sums over ranks, as one rank sees them; that several get what one process gets, tests/train/test_distributed_step.py
+"""Sums over ranks, as one rank sees them; that several get what one process gets, tests/train/ranks/test_distributed_step.py
 holds them to."""
 
 import numpy as np

@@ -14,7 +14,7 @@ from paddle_tfm.sweep.cells import Cell, OncePerTexts
 from paddle_tfm.sweep.claim import Held, claimed
 from paddle_tfm.sweep.events import Card, Event, Watcher
 from paddle_tfm.train.fit import remarks
-from paddle_tfm.train.group import Ranks
+from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Trainer
 

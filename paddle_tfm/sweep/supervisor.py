@@ -19,9 +19,9 @@ from paddle_tfm.sweep.serial import Serial
 from paddle_tfm.sweep.workers import Workers
 from paddle_tfm.train import about, manifest
 from paddle_tfm.train.forms import read_results
-from paddle_tfm.train.group import Ranks
 from paddle_tfm.train.logs import NewRows, is_before
 from paddle_tfm.train.progress import Progress
+from paddle_tfm.train.ranks.rank_zero import Ranks
 
 
 class Supervisor(protocols.Supervisor):

@@ -23,7 +23,7 @@ from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.supervisor import Supervisor
 from paddle_tfm.sweep.tuning import Tuning
-from paddle_tfm.train.group import Ranks
+from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm.train.sweep_files import COMMAND_FILE, write_command
 from paddle_tfm.train.trainer import Interrupted
 

@@ -17,11 +17,12 @@ from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.plugins import Listeners, Plugins
 from paddle_tfm.train import divergence, manifest
 from paddle_tfm.train.about import write_about
-from paddle_tfm.train.distributed_step import distributed
 from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.finish import finish, write_results
-from paddle_tfm.train.group import RankLost, Ranks, shards_with_ranks
 from paddle_tfm.train.logs import append_row
+from paddle_tfm.train.ranks.distributed_step import distributed
+from paddle_tfm.train.ranks.group import RankLost, shards_with_ranks
+from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.running_statistics import discrepancies, overall, remembered
 from paddle_tfm.train.shards import number_of_shards

@@ -12,18 +12,16 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import metadata
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
-from paddle_tfm.cli import complain
 from paddle_tfm.cli.common import note
+from paddle_tfm.cli.run.further_ranks import INTERRUPTED, fork, serve_here
 from paddle_tfm.errors import UserError
 from paddle_tfm.exit_status import how_it_ended
 
@@ -31,11 +29,8 @@ if TYPE_CHECKING:
     from paddle_tfm.cli.run.request import Request
     from paddle_tfm.recipe.expansion import Recipe
     from paddle_tfm.registry import Registry
-    from paddle_tfm.train.group import Member, Ranks
-    from paddle_tfm.train.meeting import Address, Facts
-
-LEAVE = 10.0  # seconds in which the ranks of this machine end by themselves, once rank 0 has said that they may
-INTERRUPTED = 130
+    from paddle_tfm.train.ranks.meeting import Facts
+    from paddle_tfm.train.ranks.rank_zero import Ranks
 
 
 def rank_options(function: Callable) -> Callable:
@@ -114,7 +109,7 @@ def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
     if wanted.processes == 1:
         yield Team(1, {})
         return
-    from paddle_tfm.train.group import DONE, FAILED, STOPPED
+    from paddle_tfm.train.ranks.group import DONE, FAILED, STOPPED
 
     _require_no_shards(recipe)
     launched = wanted.launched()
@@ -137,7 +132,7 @@ def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
 def _require_no_shards(recipe: Recipe) -> None:
     """Raises UserError: a run's settings say into how many shards its batches are divided."""
     from paddle_tfm.recipe.sections.trials import planned
-    from paddle_tfm.train.group import shards_with_ranks
+    from paddle_tfm.train.ranks.group import shards_with_ranks
 
     for run in planned(recipe):
         if run.settings is not None and run.settings.train.shards is not None:
@@ -160,8 +155,8 @@ def _share_of_threads(nproc: int) -> Iterator[None]:
 def _started(wanted: Request, facts: Facts, registry: Registry) -> Team:
     """The ranks of this machine, at work; in rank 0 what it has of them. Raises: as `team`."""
     from paddle_tfm import processes
-    from paddle_tfm.train.group import Ranks
-    from paddle_tfm.train.meeting import Address
+    from paddle_tfm.train.ranks.meeting import Address
+    from paddle_tfm.train.ranks.rank_zero import Ranks
 
     if not sys.platform.startswith("linux"):
         raise UserError("several processes train together on Linux only, where Paddle's gloo and NCCL are")
@@ -176,9 +171,9 @@ def _started(wanted: Request, facts: Facts, registry: Registry) -> Team:
     address = Address.of(text) if text else Address.free()
     if first == 0:
         address.require_ours()
-    pids = [_fork(address, first + local, size, facts, registry) for local in range(1, nproc)]
+    pids = [fork(address, first + local, size, facts, registry) for local in range(1, nproc)]
     if first != 0:
-        _serve_here(address, first, size, facts, registry)
+        serve_here(address, first, size, facts, registry)
     return Team(size, facts, Ranks(size, address), pids)
 
 
@@ -195,111 +190,10 @@ def _facts(wanted: Request, recipe: Recipe) -> Facts:
     }
 
 
-def _joined(address: Address, rank: int, size: int, facts: Facts, say: Callable[[str, str], None]) -> Member:
-    """What a rank has of the others. As soon as rank 0 says how the training ended, that is given to `say`, and this
-    process ends.
-
-    Raises:
-        UserError: nobody answers at the address.
-    """
-    from paddle_tfm.train.group import DONE, STOPPED, Member
-
-    def ended(how: str, sentence: str) -> NoReturn:
-        say(how, sentence)
-        sys.stderr.flush()
-        os._exit({DONE: 0, STOPPED: INTERRUPTED}.get(how, 2))
-
-    return Member(rank, size, address, facts, ended)
-
-
-def _serve_here(address: Address, rank: int, size: int, facts: Facts, registry: Registry) -> NoReturn:
-    """Serve rank 0 in the process that the user started, which asks it to stop where the user wants to, and ends as the
-    training does.
-
-    Raises:
-        UserError: nobody answers at the address.
-    """
-    from paddle_tfm.train.group import DONE, FAILED, STOPPED, ask_to_stop
-    from paddle_tfm.train.rank import Rank
-
-    may_ask = False
-
-    def signalled(number: int) -> None:
-        nonlocal may_ask
-        if not may_ask:
-            os._exit(128 + number)
-        may_ask = False
-        note("Asking rank 0 to stop after this step, with a checkpoint … (again: this process ends at once)")
-        ask_to_stop(address)
-
-    def say(how: str, sentence: str) -> None:
-        if how == DONE:
-            note(f"The training has ended; its runs are on the machine of {address}.")
-        elif how == STOPPED:
-            note(f"The training was stopped, with a checkpoint on the machine of {address}; --resume continues it.")
-        else:
-            complain(sentence)
-
-    note(f"Rank {rank} of {size}: serving rank 0 at {address}")
-    _on_signals(signalled)
-    member = _joined(address, rank, size, facts, say)
-    may_ask = True
-    try:
-        Rank(member, registry).serve()
-    except UserError as error:
-        member.ended(FAILED, str(error))
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
-        os._exit(1)  # Python ends badly, while a thread is in the store's code
-
-
-def _on_signals(act: Callable[[int], None]) -> None:
-    """From now on a thread calls `act` with the number of each SIGINT and SIGTERM, whatever the main thread waits
-    for."""
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *signalled: None)
-
-    def listen() -> None:
-        while True:
-            act(os.read(reader, 1)[0])
-
-    threading.Thread(target=listen, daemon=True).start()
-
-
-def _fork(address: Address, rank: int, size: int, facts: Facts, registry: Registry) -> int:
-    """The process of another rank. It says nothing of what the process that was started says."""
-    from paddle_tfm import processes, runtime
-
-    parent = os.getpid()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    with processes.signals_wait():
-        if pid := os.fork():
-            return pid
-        status = 1
-        try:
-            processes.end_with_parent(parent)  # in whatever it waits for: rank 0 alone says what became of the run
-            for number in (signal.SIGINT, signal.SIGTERM):  # a terminal sends them to all processes; rank 0 decides
-                signal.signal(number, signal.SIG_IGN)
-            processes.set_threads(runtime.threads())
-            from paddle_tfm.train.rank import Rank
-
-            Rank(_joined(address, rank, size, facts, lambda how, sentence: None), registry).serve()
-        except UserError:
-            status = 2
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(status)
-
-
 def _reap(pids: list[int]) -> None:
     """Wait for the ranks of this machine; one that does not end is killed."""
+    from paddle_tfm.train.ranks.group import LEAVE
+
     end = time.monotonic() + LEAVE
     while pids and time.monotonic() < end:
         pids[:] = [pid for pid in pids if os.waitpid(pid, os.WNOHANG)[0] == 0]

@@ -1,4 +1,4 @@
-"""40 steps of two and of three ranks beside those of one process: `pytest -n 0 -m slow -s tests/train/test_ranks_losses.py`
+"""40 steps of two and of three ranks beside those of one process: `pytest -n 0 -m slow -s tests/train/ranks/test_ranks_losses.py`
 prints by how much the losses differ at most, relative to them."""
 
 import pytest

@@ -9,8 +9,8 @@ from rank_processes import team, trainer_of
 
 from paddle_tfm import UserError, create_registry
 from paddle_tfm.data.batches import collate
-from paddle_tfm.train.distributed_step import DistributedStep
-from paddle_tfm.train.group import Ranks
+from paddle_tfm.train.ranks.distributed_step import DistributedStep
+from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm.train.shards import why_whole
 from paddle_tfm_plugins.norm import register_norms
 

@@ -12,9 +12,11 @@ from small_runs import TINY
 from paddle_tfm import load_recipe, processes
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.recipe.plan import plan_run
-from paddle_tfm.train.group import DONE, Member, Ranks
-from paddle_tfm.train.meeting import Address
-from paddle_tfm.train.rank import Rank
+from paddle_tfm.train.ranks.group import DONE
+from paddle_tfm.train.ranks.meeting import Address
+from paddle_tfm.train.ranks.member import Member
+from paddle_tfm.train.ranks.rank import Rank
+from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Trainer
 

@@ -11,9 +11,11 @@ import pytest
 from rank_processes import FACTS, ended, forked, team
 
 from paddle_tfm import UserError
-from paddle_tfm.train import meeting
-from paddle_tfm.train.group import INLINE, Member, Ranks
-from paddle_tfm.train.meeting import Address
+from paddle_tfm.train.ranks import meeting
+from paddle_tfm.train.ranks.group import INLINE
+from paddle_tfm.train.ranks.meeting import Address
+from paddle_tfm.train.ranks.member import Member
+from paddle_tfm.train.ranks.rank_zero import Ranks
 
 # ---------------------------------------------------------------------------------------------------------------- sums
 

@@ -27,7 +27,8 @@ from paddle_tfm.data.batches import Batch, collate, packed
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.errors import UserError
 from paddle_tfm.train import divided_probe
-from paddle_tfm.train.group import Group, Ranks
+from paddle_tfm.train.ranks.group import Group
+from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm.train.run import Run
 from paddle_tfm.train.running_statistics import remembered
 from paddle_tfm.train.step import DividedStep, Gradients, LossSum, Step, StepMetrics

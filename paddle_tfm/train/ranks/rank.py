@@ -14,8 +14,10 @@ from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.train.changes import code_changes
-from paddle_tfm.train.distributed_step import Flat, backward_of_rank
-from paddle_tfm.train.group import Arrays, Member, Message
+from paddle_tfm.train.ranks.distributed_step import Flat, backward_of_rank
+from paddle_tfm.train.ranks.group import Arrays
+from paddle_tfm.train.ranks.meeting import Message
+from paddle_tfm.train.ranks.member import Member
 from paddle_tfm.train.step import Gradients
 
 
