@@ -81,6 +81,7 @@ setup(
     extras_require={
         # A GPU user installs Paddle's own GPU build instead: it provides the same module.
         "cpu": [TESTED_PADDLE],
+        "chinese": ["jieba>=0.42"],  # words of Chinese: the tokenizer `chinese_words`
         "tokenizers": ["tokenizers>=0.15"],  # ready-made tokenizer.json files: the tokenizer `hugging_face`
         # Decoding on a CPU at the speed of an engine in C++: `export`, --engine ctranslate2. Before 4.8.1 a damaged
         # file could write beyond its memory.

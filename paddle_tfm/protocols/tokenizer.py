@@ -35,6 +35,14 @@ class Tokenizer(Component):
 
     kind: ClassVar[str] = "tokenizer"
 
+    def read_head(self) -> None:
+        """Read the files that the options name: what is wrong with them is what `paddle-tfm check` says. Default: there
+        are no such files.
+
+        Raises:
+            UserError: a file is missing, or is not what it must be.
+        """
+
     def fit(self, texts: Iterable[str]) -> None:
         """Learn from the training texts of one side, or of both where one tokenizer serves both. Most tokenizers have
         nothing to learn. `texts` can be gone through once, and may be millions: keep a bounded part of them. Called
