@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,8 +24,6 @@ from paddle_tfm.recipe.settings import VocabularySettings
 from paddle_tfm.recipe.sites import DECODER_ONLY, ENCODER_ONLY
 
 MAX_CACHED_IDS = 8_000_000  # of a split, in memory
-
-_log = logging.getLogger(__name__)
 
 
 class Encoded(NamedTuple):
@@ -67,7 +64,7 @@ class EncodedTexts(Sequence[Encoded]):
     """
 
     def __init__(self, codec: Codec, texts: Sequence[Example], only: Sequence[int] | None = None):
-        self._codec, self._texts = codec, texts
+        self.codec, self._texts = codec, texts
         self._only = range(len(texts)) if only is None else only
         self._cache = _Cache()
         self._lengths: np.ndarray | None = None
@@ -87,23 +84,23 @@ class EncodedTexts(Sequence[Encoded]):
         number = self._only[i]
         encoded = self._cache.get(number)
         if encoded is None:
-            encoded = self._codec.encode(self._texts[number])
+            encoded = self.codec.encode(self._texts[number])
             self._cache.offer(number, encoded)
         return encoded
 
     def sample(self, i: int, rng: np.random.Generator) -> Encoded:
         """One random segmentation of example i."""
-        return self._codec.encode(self._texts[self._only[i]], rng)
+        return self.codec.encode(self._texts[self._only[i]], rng)
 
     @property
     def sampling(self) -> bool:
         """Whether `sample` draws, so that it differs from the example itself."""
-        return self._codec.source.sampling or self._codec.target.sampling
+        return self.codec.source.sampling or self.codec.target.sampling
 
     def select(self, positions: Sequence[int]) -> EncodedTexts:
         """The examples at these positions; the cache is shared."""
         index = np.asarray(positions, dtype=np.int64)
-        subset = EncodedTexts(self._codec, self._texts, array("q", (self._only[i] for i in index)))
+        subset = EncodedTexts(self.codec, self._texts, array("q", (self._only[i] for i in index)))
         subset._cache = self._cache
         subset._lengths = None if self._lengths is None else self._lengths[index]
         return subset
@@ -145,6 +142,13 @@ class Codec:
             digest.update(json.dumps(self.target_vocabulary.decode(encoded.target)).encode())
         return {"number": number, "sha256": digest.hexdigest()}
 
+    def remarks(self) -> list[str]:
+        """What a user should know of how the training texts are cut, where it has just learned from them."""
+        sides = self.source, self.target
+        unseen = set.intersection(*(each.unseen if isinstance(each, WithSymbols) else set() for each in sides))
+        of_symbols = [f"vocabulary.symbols: {symbol} stands in no training text" for symbol in sorted(unseen)]
+        return list(dict.fromkeys([*of_symbols, *self.source.remarks(), *self.target.remarks()]))
+
     @classmethod
     def learn(cls, plan: Plan, examples: Sequence[Example]) -> Codec:
         """Tokenizers and vocabularies from the training examples; a decoder-only model has those of the target
@@ -158,8 +162,6 @@ class Codec:
         else:
             _fit(source, (example.source for example in examples), "the source side")
             _fit(target, (example.target for example in examples), "the target side")
-        if unseen := {*options.symbols}.intersection(*(getattr(each, "unseen", ()) for each in (source, target))):
-            _log.warning("vocabulary.symbols: %s stands in no training text: nothing is learned of it", min(unseen))
         sources = (source.tokenize(example.source) for example in examples)
         targets = (target.tokenize(example.target) for example in examples)
         if settings.model.shape == DECODER_ONLY:

@@ -20,7 +20,8 @@ class WithSymbols(Tokenizer):
     """A tokenizer to which each of `symbols` is one piece, whatever the tokenizer does to the text between them.
 
     "$<num>." is, by words, ▁$ <joined> <num> <joined> ▁. and comes back as it was; a symbol between spaces is a piece
-    and nothing else. `unseen`, after `fit`: the symbols that stood in none of its texts.
+    and nothing else. White space beside a symbol becomes one space, and none at an end of the text. `unseen`, after
+    `fit`: the symbols that stood in none of its texts.
 
     Raises:
         UserError: a symbol is a piece that every vocabulary has.
@@ -34,7 +35,7 @@ class WithSymbols(Tokenizer):
         self._symbol = re.compile("|".join(map(re.escape, longest_first)))
         self._cut = re.compile(rf"(\s?(?:{self._symbol.pattern})\s?)")
         self._kept = frozenset([*symbols, JOIN])
-        self.unseen = set(symbols)
+        self.unseen: set[str] = set()
 
     def read_head(self) -> None:
         self.inner.read_head()
@@ -92,6 +93,9 @@ class WithSymbols(Tokenizer):
                 elif part:
                     text, space = f"{text}{space}{part}", " "
         return text
+
+    def remarks(self) -> list[str]:
+        return self.inner.remarks()
 
     def save(self, folder: Path) -> None:
         self.inner.save(folder)

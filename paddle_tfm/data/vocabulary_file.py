@@ -47,6 +47,11 @@ def _of_lines(file: str) -> Iterator[tuple[str, str]]:
         piece = line.rstrip("\r\n")
         if separator is None:
             separator = next((mark for mark in "\t " if mark in piece[1:]), "")
+        if any(letter < "\t" for letter in piece):
+            raise UserError(
+                f"{file}, line {number}: holds control characters, so it is no list of pieces (a SentencePiece "
+                "model is for `tokenizer: sentencepiece_file`)"
+            )
         if separator and piece:
             piece, _, count = piece.rpartition(separator)
             if not count.strip("-").replace(".", "", 1).replace("e-", "", 1).isdecimal():

@@ -79,6 +79,10 @@ class Tokenizer(Component):
         """The text of pieces."""
         raise NotImplementedError
 
+    def remarks(self) -> list[str]:
+        """What a user should know before the training, found by `fit`: a sentence each."""
+        return []
+
     def save(self, folder: Path) -> None:
         """Write what `fit` learned into `folder`."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
@@ -15,13 +14,11 @@ from paddle_tfm.protocols import Tokenizer
 PROBE_TEXTS = 100  # training texts whose round trip is checked
 LARGEST = 1 << 28  # bytes of the file
 
-_log = logging.getLogger(__name__)
-
 
 class OfFile(Tokenizer):
     """A tokenizer that learns nothing: `file`, relative to the current folder, says how texts are cut.
 
-    The file decides what its round trip does to a text, and `normalize` is that round trip; a warning says how many of
+    The file decides what its round trip does to a text, and `normalize` is that round trip; a remark says how many of
     the first hundred training texts it changes.
     """
 
@@ -29,6 +26,7 @@ class OfFile(Tokenizer):
 
     def __init__(self, file: str):
         self.file = file
+        self._probed, self._changed = 0, list[tuple[str, str]]()
 
     def use(self, content: bytes) -> None:
         """Take what the file holds. Raises ValueError: it is not of the kind that is read."""
@@ -56,11 +54,16 @@ class OfFile(Tokenizer):
         """
         self.read_head()
         probes = [" ".join(text.split()) for text in islice(texts, PROBE_TEXTS)]
-        if changes := [text for text in probes if self.normalize(text) != text]:
-            _log.warning(
-                "%s: of %d texts, %d do not come back as they are: '%s' becomes '%s'",
-                *(self.file, len(probes), len(changes), changes[0], self.normalize(changes[0])),
-            )
+        self._probed = len(probes)
+        self._changed = [(text, again) for text in probes if (again := self.normalize(text)) != text]
+
+    def remarks(self) -> list[str]:
+        if not self._changed:
+            return []
+        return [
+            f"{self.file}: of {self._probed} texts, {len(self._changed)} do not come back as they are: "
+            "'{}' becomes '{}'".format(*self._changed[0])
+        ]
 
     def normalize(self, text: str) -> str:
         return self.detokenize(self.tokenize(text))

@@ -116,6 +116,9 @@ class ChineseWords(Tokenizer):
     def detokenize(self, pieces: Iterable[str]) -> str:
         return self.joined(self.inner.detokenize(pieces))
 
+    def remarks(self) -> list[str]:
+        return self.inner.remarks()
+
     def save(self, folder: Path) -> None:
         if self.dictionary is not None:
             (folder / COPY).write_bytes(self._words)

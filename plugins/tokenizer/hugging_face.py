@@ -15,7 +15,7 @@ class HuggingFace(OfFile):
     """The tokenizer of a tokenizer.json, the format of Hugging Face's `tokenizers`, which must be installed.
 
     `file` is relative to the current folder; the run keeps a copy. The file decides what its round trip does to a text
-    (some lower the case, or write [UNK]), and `normalize` is that round trip; a warning says how many of the first
+    (some lower the case, or write [UNK]), and `normalize` is that round trip; a remark says how many of the first
     hundred training texts it changes. The special tokens that it would add at both ends are left out. The vocabulary
     holds what the training texts show of its pieces, and its bytes, where it spells in bytes.
 

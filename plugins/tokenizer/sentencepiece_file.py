@@ -14,7 +14,7 @@ class SentencePieceFile(OfFile):
     """The pieces of a SentencePiece model (`.model`) that exists already (arXiv:1808.06226).
 
     `file` is relative to the current folder; the run keeps a copy. The model decides what its round trip does to a text
-    (most write "，" as ","), and `normalize` is that round trip; a warning says how many of the first hundred training
+    (most write "，" as ","), and `normalize` is that round trip; a remark says how many of the first hundred training
     texts it changes. Its own symbols, such as `<2en>`, stay whole. The vocabulary holds what the training texts show of
     its pieces, and its bytes, where it spells in bytes. To learn pieces from the training texts: `sentencepiece`.
     """

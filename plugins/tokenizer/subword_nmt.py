@@ -17,7 +17,7 @@ class SubwordNmt(OfFile):
 
     A word is what stands between spaces; a piece that does not end it ends in "@@": "lower" is low@@ er. `file` is the
     codes, relative to the current folder; the run keeps a copy. Texts must be prepared as they were for `learn-bpe`
-    (Moses' tokenizer, say); a warning says how many of the first hundred training texts do not come back as they are.
+    (Moses' tokenizer, say); a remark says how many of the first hundred training texts do not come back as they are.
     Texts that are cut already take `space` with `separator: '@@'`.
     """
 
