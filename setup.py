@@ -81,6 +81,7 @@ setup(
     extras_require={
         # A GPU user installs Paddle's own GPU build instead: it provides the same module.
         "cpu": [TESTED_PADDLE],
+        "chinese": ["jieba>=0.42"],  # words of Chinese: the tokenizer `chinese_words`
         "tokenizers": ["tokenizers>=0.15"],  # ready-made tokenizer.json files: the tokenizer `hugging_face`
         # Decoding on a CPU at the speed of an engine in C++: `export`, --engine ctranslate2. Before 4.8.1 a damaged
         # file could write beyond its memory.
@@ -101,9 +102,11 @@ setup(
         "test": [
             "ctranslate2>=4.8.1",  # what exports are checked against
             "hypothesis>=6.100",  # inputs that nobody would think of
+            "jieba>=0.42",  # the tokenizer `chinese_words`
             "pytest>=8.0",
             "pytest-xdist>=3.5",  # as many processes as there are cores
             "sacremoses>=0.1.1",  # the metric `moses_bleu`
+            "subword-nmt>=0.3.8",  # cuts by its codes as the tokenizer `subword_nmt` must
         ],
         # The pages as a site, `mkdocs serve`, and the notebooks.
         "docs": [

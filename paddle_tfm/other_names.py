@@ -46,7 +46,15 @@ OTHER_NAMES: dict[str, dict[str, str]] = {
         "'evaluate.every'": "eval_steps valid_steps eval_every",
         "'seeds'": "seed",
     },
-    "tokenizer": {"'separator'": "joiner remove_bpe bpe_separator"},
+    "tokenizer": {
+        "'separator'": "joiner remove_bpe bpe_separator",
+        "'file'": "codes bpe_codes model_file spm_model tokenizer_file",
+        "'vocabulary.file'": "vocab vocab_file",
+    },
+    "vocabulary": {
+        "'vocabulary.file'": "vocab vocab_file src_vocab tgt_vocab src_vocab_fpath trg_vocab_fpath dict",
+        "'vocabulary.symbols'": "special_tokens additional_special_tokens user_defined_symbols glossaries tags",
+    },
     "optimizer": {LEARNING_RATE: "lr learning_rate"},
     "schedule": {
         LEARNING_RATE: "lr max_lr base_lr",

@@ -5,18 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, overload
 
 import numpy as np
 
+from paddle_tfm.data.symbols import JOIN, WithSymbols
 from paddle_tfm.data.vocabulary import EOS, UNKNOWN, Vocabulary
-from paddle_tfm.errors import UserError
+from paddle_tfm.data.vocabulary_file import read_pieces
+from paddle_tfm.errors import Problem, UserError
 from paddle_tfm.files import json_value, write_whole
 from paddle_tfm.protocols import Example, Tokenizer
-from paddle_tfm.recipe.plan import Plan
+from paddle_tfm.recipe.plan import ComponentPlan, Plan
+from paddle_tfm.recipe.settings import VocabularySettings
 from paddle_tfm.recipe.sites import DECODER_ONLY, ENCODER_ONLY
 
 MAX_CACHED_IDS = 8_000_000  # of a split, in memory
@@ -60,7 +64,7 @@ class EncodedTexts(Sequence[Encoded]):
     """
 
     def __init__(self, codec: Codec, texts: Sequence[Example], only: Sequence[int] | None = None):
-        self._codec, self._texts = codec, texts
+        self.codec, self._texts = codec, texts
         self._only = range(len(texts)) if only is None else only
         self._cache = _Cache()
         self._lengths: np.ndarray | None = None
@@ -80,23 +84,23 @@ class EncodedTexts(Sequence[Encoded]):
         number = self._only[i]
         encoded = self._cache.get(number)
         if encoded is None:
-            encoded = self._codec.encode(self._texts[number])
+            encoded = self.codec.encode(self._texts[number])
             self._cache.offer(number, encoded)
         return encoded
 
     def sample(self, i: int, rng: np.random.Generator) -> Encoded:
         """One random segmentation of example i."""
-        return self._codec.encode(self._texts[self._only[i]], rng)
+        return self.codec.encode(self._texts[self._only[i]], rng)
 
     @property
     def sampling(self) -> bool:
         """Whether `sample` draws, so that it differs from the example itself."""
-        return self._codec.source.sampling or self._codec.target.sampling
+        return self.codec.source.sampling or self.codec.target.sampling
 
     def select(self, positions: Sequence[int]) -> EncodedTexts:
         """The examples at these positions; the cache is shared."""
         index = np.asarray(positions, dtype=np.int64)
-        subset = EncodedTexts(self._codec, self._texts, array("q", (self._only[i] for i in index)))
+        subset = EncodedTexts(self.codec, self._texts, array("q", (self._only[i] for i in index)))
         subset._cache = self._cache
         subset._lengths = None if self._lengths is None else self._lengths[index]
         return subset
@@ -138,6 +142,13 @@ class Codec:
             digest.update(json.dumps(self.target_vocabulary.decode(encoded.target)).encode())
         return {"number": number, "sha256": digest.hexdigest()}
 
+    def remarks(self) -> list[str]:
+        """What a user should know of how the training texts are cut, where it has just learned from them."""
+        sides = self.source, self.target
+        unseen = set.intersection(*(each.unseen if isinstance(each, WithSymbols) else set() for each in sides))
+        of_symbols = [f"vocabulary.symbols: {symbol} stands in no training text" for symbol in sorted(unseen)]
+        return list(dict.fromkeys([*of_symbols, *self.source.remarks(), *self.target.remarks()]))
+
     @classmethod
     def learn(cls, plan: Plan, examples: Sequence[Example]) -> Codec:
         """Tokenizers and vocabularies from the training examples; a decoder-only model has those of the target
@@ -151,20 +162,19 @@ class Codec:
         else:
             _fit(source, (example.source for example in examples), "the source side")
             _fit(target, (example.target for example in examples), "the target side")
-        bounds = (options.min_frequency, options.max_size)
         sources = (source.tokenize(example.source) for example in examples)
         targets = (target.tokenize(example.target) for example in examples)
         if settings.model.shape == DECODER_ONLY:
-            vocabulary = Vocabulary.learn(targets, *bounds, target.pieces())
+            vocabulary = _vocabulary(options, "target", targets, target.pieces())
             return cls(target, target, vocabulary, vocabulary)
         if options.shared:
-            vocabulary = Vocabulary.learn(chain(sources, targets), *bounds, {*source.pieces(), *target.pieces()})
+            vocabulary = _vocabulary(options, "source", chain(sources, targets), {*source.pieces(), *target.pieces()})
             return cls(source, target, vocabulary, vocabulary, closes)
         return cls(
             source,
             target,
-            Vocabulary.learn(sources, *bounds, source.pieces()),
-            Vocabulary.learn(targets, *bounds, target.pieces()),
+            _vocabulary(options, "source", sources, source.pieces()),
+            _vocabulary(options, "target", targets, target.pieces()),
             closes,
         )
 
@@ -251,5 +261,47 @@ def _tokenizers(plan: Plan) -> tuple[Tokenizer, Tokenizer]:
     """Those of source and target; a decoder-only model has that of the target alone."""
     target = plan.tokenizer("target")
     source = target if plan.settings.model.shape == DECODER_ONLY else plan.tokenizer("source")
-    built = source.build()
-    return built, built if source is target else target.build()
+    built = _built(plan, source)
+    return built, built if source is target else _built(plan, target)
+
+
+def _built(plan: Plan, tokenizer: ComponentPlan) -> Tokenizer:
+    symbols = plan.settings.vocabulary.symbols
+    return WithSymbols(tokenizer.build(), symbols) if symbols else tokenizer.build()
+
+
+def _vocabulary(
+    options: VocabularySettings, side: str, texts: Iterable[Sequence[str]], always: Iterable[str]
+) -> Vocabulary:
+    """Of a side: learned from its texts, or read from its file, to which symbols are added.
+
+    Raises:
+        UserError: the file cannot be read, or its pieces are not those of the texts.
+    """
+    if options.file is None:
+        return Vocabulary.learn(texts, options.min_frequency, options.max_size, always)
+    file = options.file if isinstance(options.file, str) else options.file[side == "target"]
+    pieces = dict.fromkeys([*read_pieces(file), *((*options.symbols, JOIN) if options.symbols else ())])
+    counts = Counter(chain.from_iterable(texts))
+    unknown = Counter({piece: count for piece, count in counts.items() if piece not in pieces})
+    if 2 * unknown.total() > counts.total():
+        raise UserError(
+            f"{file}: {100 * unknown.total() // counts.total()}% of the pieces of the training texts are not in it, "
+            f"such as '{unknown.most_common(1)[0][0]}'; it must hold pieces as the tokenizer cuts them"
+        )
+    return Vocabulary(list(pieces))
+
+
+def problems_of_files(plan: Plan) -> Iterator[Problem]:
+    """What is wrong with the files that tokenizers and vocabulary are read from."""
+    files = plan.settings.vocabulary.file or []
+    for file in [files] if isinstance(files, str) else files:
+        try:
+            read_pieces(file)
+        except UserError as error:
+            yield Problem("vocabulary.file", str(error))
+    for component in {each.path: each for each in map(plan.tokenizer, ("source", "target"))}.values():
+        try:
+            _built(plan, component).read_head()
+        except UserError as error:
+            yield Problem(component.path, str(error))

@@ -35,6 +35,14 @@ class Tokenizer(Component):
 
     kind: ClassVar[str] = "tokenizer"
 
+    def read_head(self) -> None:
+        """Read the files that the options name: what is wrong with them is what `paddle-tfm check` says. Default: there
+        are no such files.
+
+        Raises:
+            UserError: a file is missing, or is not what it must be.
+        """
+
     def fit(self, texts: Iterable[str]) -> None:
         """Learn from the training texts of one side, or of both where one tokenizer serves both. Most tokenizers have
         nothing to learn. `texts` can be gone through once, and may be millions: keep a bounded part of them. Called
@@ -70,6 +78,10 @@ class Tokenizer(Component):
     def detokenize(self, pieces: Iterable[str]) -> str:
         """The text of pieces."""
         raise NotImplementedError
+
+    def remarks(self) -> list[str]:
+        """What a user should know before the training, found by `fit`: a sentence each."""
+        return []
 
     def save(self, folder: Path) -> None:
         """Write what `fit` learned into `folder`."""

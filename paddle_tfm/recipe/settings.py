@@ -115,6 +115,27 @@ class VocabularySettings(Section):
     shared: bool
     min_frequency: int = Field(gt=0, le=LARGEST)
     max_size: int | None = Field(gt=4, le=LARGEST)
+    file: str | Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
+    symbols: list[str] = []
+
+    @field_validator("file")
+    @classmethod
+    def _alone(cls, file: str | list[str] | None, info: ValidationInfo) -> str | list[str] | None:
+        if file is not None and (info.data.get("max_size") is not None or info.data.get("min_frequency") != 1):
+            raise ValueError("says what the vocabulary is; leave out `min_frequency` and `max_size`")
+        if isinstance(file, list) and info.data.get("shared"):
+            raise ValueError("must be one file where `vocabulary.shared` is true: both sides have the same pieces")
+        return file
+
+    @field_validator("symbols")
+    @classmethod
+    def _whole(cls, symbols: list[str]) -> list[str]:
+        for symbol in symbols:
+            if symbol.split() != [symbol]:
+                raise ValueError(f"must be texts without white space, but one is {symbol!r}")
+            if symbols.count(symbol) > 1:
+                raise ValueError(f"must be distinct, but {symbol!r} stands there twice")
+        return symbols
 
 
 class Settings(Section):

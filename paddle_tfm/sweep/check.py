@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from paddle_tfm.caveats import overlap
+from paddle_tfm.data.codec import problems_of_files
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.datasets import missing
 from paddle_tfm.errors import Problem, RecipeError, UserError
@@ -68,8 +69,8 @@ def check(
 
 
 def _heads(plan: Plan) -> list[Problem]:
-    """What is wrong with the files that its task, and those of its further tests, read."""
-    problems = []
+    """What is wrong with the files that its tokenizers, vocabulary, task, and those of its further tests read."""
+    problems = list(problems_of_files(plan))
     for path, component in plan.components.items():
         if component.kind != "task":
             continue

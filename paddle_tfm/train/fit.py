@@ -55,6 +55,7 @@ def remarks(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> list[str]:
     """What a user should know of these texts before the training."""
     first = encoded["train"][:SAMPLE]
     return [
+        *encoded["train"].codec.remarks(),
         *looks_cut([each.text for each in first]),
         *(
             f"{label}: {sentence}"

@@ -24,12 +24,14 @@ KINDS = ("attention", "position", "norm", "placement", "feed_forward", "head")
 CLINIC = "clinic"
 
 
-NEEDS = {("metric", "moses_bleu"): "sacremoses", ("executor", "ray"): "ray"}  # component → its optional package
+NEEDS = {  # component → its optional package
+    ("metric", "moses_bleu"): "sacremoses", ("executor", "ray"): "ray", ("tokenizer", "chinese_words"): "jieba"
+}  # fmt: skip
 
 
 NEED_OPTIONS = {  # examined with options in test_kinds.py
     *(("task", name) for name in ("language", "parallel", "text", "truecase")),
-    ("tokenizer", "hugging_face"),
+    *(("tokenizer", name) for name in ("hugging_face", "sentencepiece_file", "subword_nmt")),
 }
 
 

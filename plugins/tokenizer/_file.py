@@ -1,0 +1,76 @@
+"""What the tokenizers of a file from elsewhere share: the file is read once, and a run keeps a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import ClassVar
+
+from paddle_tfm.errors import UserError
+from paddle_tfm.files import content
+from paddle_tfm.protocols import Tokenizer
+
+PROBE_TEXTS = 100  # training texts whose round trip is checked
+LARGEST = 1 << 28  # bytes of the file
+
+
+class OfFile(Tokenizer):
+    """A tokenizer that learns nothing: `file`, relative to the current folder, says how texts are cut.
+
+    The file decides what its round trip does to a text, and `normalize` is that round trip; a remark says how many of
+    the first hundred training texts it changes.
+    """
+
+    COPY: ClassVar[str]  # the copy's name in a run's folder
+
+    def __init__(self, file: str):
+        self.file = file
+        self._probed, self._changed = 0, list[tuple[str, str]]()
+
+    def use(self, content: bytes) -> None:
+        """Take what the file holds. Raises ValueError: it is not of the kind that is read."""
+        raise NotImplementedError
+
+    def _read(self, path: Path) -> None:
+        if path.exists() and not path.is_file():
+            raise OSError("it is no regular file")
+        self._content = content(path, LARGEST)
+        self.use(self._content)
+
+    def read_head(self) -> None:
+        try:
+            self._read(Path(self.file))
+        except FileNotFoundError as error:
+            raise UserError(f"{self.file}: no such file (looked in {Path.cwd()})") from error
+        except (OSError, ValueError) as error:
+            raise UserError(f"{self.file}: cannot be read: {error}") from error
+
+    def fit(self, texts: Iterable[str]) -> None:
+        """Read the file, and check the round trip of some texts.
+
+        Raises:
+            UserError: it cannot be read.
+        """
+        self.read_head()
+        probes = [" ".join(text.split()) for text in islice(texts, PROBE_TEXTS)]
+        self._probed = len(probes)
+        self._changed = [(text, again) for text in probes if (again := self.normalize(text)) != text]
+
+    def remarks(self) -> list[str]:
+        if not self._changed:
+            return []
+        return [
+            f"{self.file}: of {self._probed} texts, {len(self._changed)} do not come back as they are: "
+            "'{}' becomes '{}'".format(*self._changed[0])
+        ]
+
+    def normalize(self, text: str) -> str:
+        return self.detokenize(self.tokenize(text))
+
+    def save(self, folder: Path) -> None:
+        (folder / self.COPY).write_bytes(self._content)
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote; raises OSError or ValueError if that cannot be."""
+        self._read(folder / self.COPY)
