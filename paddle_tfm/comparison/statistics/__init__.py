@@ -7,7 +7,7 @@ from paddle_tfm.comparison.statistics.components import Components, components
 from paddle_tfm.comparison.statistics.decide import VERDICTS, Verdict, decide, paired_differences
 from paddle_tfm.comparison.statistics.groups import Groups, two_groups
 from paddle_tfm.comparison.statistics.holm import holm
-from paddle_tfm.comparison.statistics.intervals import CONFIDENCE, SIGNIFICANCE, mean_interval, spread
+from paddle_tfm.comparison.statistics.intervals import CONFIDENCE, SIGNIFICANCE, Mean, mean_interval, spread
 from paddle_tfm.comparison.statistics.ladder import Slope, slope
 from paddle_tfm.comparison.statistics.looks import Listed, Looks
 from paddle_tfm.comparison.statistics.open_ended import OpenEnded
@@ -23,6 +23,7 @@ __all__ = [
     "Groups",
     "Listed",
     "Looks",
+    "Mean",
     "MoreSeeds",
     "OpenEnded",
     "ResampledDifference",
