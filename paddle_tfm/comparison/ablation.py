@@ -1,5 +1,5 @@
-"""What a grid of factors says: the score of each cell, and the effects of levels and their interactions, whose intervals
-hold for all at once; and the table of a full model without its parts (`ablate`)."""
+"""What a grid of factors says: the score of each cell, and the effects of levels and their interactions, whose
+intervals hold for all at once; and which runs are those of a full model without a part (`ablate`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paddle_tfm.comparison.statistics import Mean, Verdict, decide, mean_interva
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.recipe.sections.ablate import FULL
 from paddle_tfm.train.sweep_files import Command, read_command
-from paddle_tfm.units import listed, plural
+from paddle_tfm.units import listed
 
 Levels = tuple[str, ...]  # a level of each factor, in the order of the factors
 
@@ -68,14 +68,16 @@ def verdicts_on(
     scores: np.ndarray, looks: Sequence[int], weights: Sequence[np.ndarray], comparison: Comparison
 ) -> list[Verdict]:
     """A verdict on each contrast, of `scores` [seeds, cells] and the `weights` [cells] of each. A seed gives each
-    contrast one number; its mean over seeds is tested as a difference to a baseline is (`decide`), all of them together
-    (Holm), with the looks that there were."""
+    contrast one number; its mean over seeds is tested as a difference to a baseline is (`decide`), with the looks that
+    there were, all of them at once: P(any interval misses its true value) ≤ 5%."""
     unit, higher, question = comparison.unit(comparison.metric), comparison.higher_is_better, comparison.question
     smallest = None if question.smallest_effect is None else units.stored(question.smallest_effect, unit)
     pairs = {i: [(float(value), 0.0) for value in scores @ weight] for i, weight in enumerate(weights)}
-    verdicts = decide(pairs, question.rule(looks), higher, smallest)
+    verdicts = decide(pairs, question.rule(looks), higher, smallest, at_once=True)
     lowest, highest = units.bounds(unit, higher)
-    return [_within(verdicts[i], float(weight[weight > 0].sum()) * (highest - lowest)) for i, weight in enumerate(weights)]
+    return [
+        _within(verdicts[i], float(weight[weight > 0].sum()) * (highest - lowest)) for i, weight in enumerate(weights)
+    ]
 
 
 def _within(verdict: Verdict, largest: float) -> Verdict:
@@ -90,8 +92,9 @@ def _within(verdict: Verdict, largest: float) -> Verdict:
 
 @dataclass(frozen=True)
 class Grid:
-    """`factors`: path → its levels; `base`: the baseline's. `cells`: levels → the runs there, none where there is none.
-    `seeds` are those of every cell, by which `effects` are tested; `reason`: why there are none, or not of all seeds."""
+    """`factors`: path → its levels; `base`: the baseline's. `cells`: levels → the runs there, which may be none.
+    `seeds` are those of every cell, by which `effects` are tested; `reason`: why there are none, or not of all seeds.
+    """
 
     factors: Mapping[str, Sequence[str]]
     base: Mapping[str, str]
@@ -181,8 +184,8 @@ def method(here: Grid) -> Iterator[str]:
     yield (
         f"A main effect is the difference to the baseline's level, averaged over {averaged}; an interaction is by how "
         "much two changes together exceed the sum of both. Each seed gives one number, and Student's t tests their "
-        f"mean. The intervals hold for all {number} effects at once (Holm), a family of its own beside the differences "
-        "to the baseline above."
+        f"mean. The intervals hold for all {number} effects at once (Bonferroni): one of them misses in at most 5% of "
+        "grids. The differences to the baseline above have 5% of their own."
     )
     if several:
         yield "Interactions of three factors or more are not tested."

@@ -3,7 +3,7 @@ the first to show; and `equal.json`, what was solved for each variant. Reading t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 

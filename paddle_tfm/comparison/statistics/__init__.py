@@ -11,7 +11,7 @@ from paddle_tfm.comparison.statistics.intervals import CONFIDENCE, SIGNIFICANCE,
 from paddle_tfm.comparison.statistics.ladder import Slope, slope
 from paddle_tfm.comparison.statistics.looks import Listed, Looks
 from paddle_tfm.comparison.statistics.open_ended import OpenEnded
-from paddle_tfm.comparison.statistics.outlook import MoreSeeds, Rule, more_seeds
+from paddle_tfm.comparison.statistics.outlook import MoreSeeds, Rule, more_seeds, smallest_seen
 from paddle_tfm.comparison.statistics.resampling import ResampledDifference, draw_counts, resampled_difference
 from paddle_tfm.comparison.statistics.signs import worst_value
 
@@ -39,6 +39,7 @@ __all__ = [
     "paired_differences",
     "resampled_difference",
     "slope",
+    "smallest_seen",
     "spread",
     "two_groups",
     "worst_value",

@@ -1,4 +1,4 @@
-"""A grid of factors as an ablation: its matrix, its effects and a picture of both; and a full model without its parts."""
+"""A grid of factors as an ablation: its matrix, its effects and a picture; and a full model without its parts."""
 
 from __future__ import annotations
 
@@ -119,20 +119,20 @@ def _matrix(comparison: Comparison, here: Grid) -> Table[Levels]:
     leading = [levels for levels, value in known.items() if math.isclose(value, best, rel_tol=1e-12)]
 
     def text(level: str, row: Levels) -> str:
-        mean = means[(*row, level)]
+        cell = (*row, level)
+        mean = means[cell]
         value = units.plus_minus(mean and mean.value, _half(mean), comparison.unit(name))
-        return ", ".join(filter(None, [value, here.diverged((*row, level))]))
+        return ", ".join(filter(None, [value, here.diverged(cell)]))
 
     def values(level: str, row: Levels) -> dict[str, object]:
-        mean = means[(*row, level)]
+        cell = (*row, level)
+        mean = means[cell]
         return {level: mean and mean.value, f"{level}_half_width": _half(mean)}
 
     def style(level: str, row: Levels) -> str:
         return "bold" if (*row, level) in leading else ""
 
-    columns: list[Column[Levels]] = [
-        column(name_of(path), of=itemgetter(place)) for place, path in enumerate(others)
-    ]
+    columns: list[Column[Levels]] = [column(name_of(path), of=itemgetter(place)) for place, path in enumerate(others)]
     columns += [
         Column(f"{name_of(last)}: {level}", partial(text, level), partial(values, level), 100, True, False,
                partial(style, level))
@@ -160,7 +160,7 @@ def _effects(comparison: Comparison, here: Grid) -> Table[tuple[Effect, Verdict]
     ]  # fmt: skip
     number, seeds = len(here.effects), plural(len(here.seeds), "seed")
     title = f"Effects on {units.metric_name(comparison.metric)}, paired over {seeds}"
-    return Table(columns, here.effects, f"{title}; the intervals hold for all {number} at once (Holm)")
+    return Table(columns, here.effects, f"{title}; the intervals hold for all {number} at once (Bonferroni)")
 
 
 def _without(comparison: Comparison, models: Mapping[str, str]) -> Table[Row]:
