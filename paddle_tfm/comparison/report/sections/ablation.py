@@ -181,18 +181,21 @@ def _without(comparison: Comparison, models: Mapping[str, str]) -> Table[Row]:
 
 
 def _chart(comparison: Comparison, here: Grid) -> LineChart:
-    """Dots with intervals for each cell, and a line through those of one combination of the other factors."""
+    """Dots with intervals for each cell, and a line through those of one combination of the other factors, in the
+    colour of its first cell."""
     *_, last = here.factors
     levels, name, unit = here.factors[last], comparison.metric, comparison.unit(comparison.metric)
     rows = list(dict.fromkeys(cell[:-1] for cell in here.cells))
     series: list[Series] = []
-    for number, row in enumerate(rows):
-        shift = APART * (number - (len(rows) - 1) / 2)
-        points = []
+    for i, row in enumerate(rows):
+        shift, points, numbers = APART * (i - (len(rows) - 1) / 2), [], []
         for place, level in enumerate(levels):
-            if (mean := here.mean((*row, level), name)) is not None:
+            cell = (*row, level)
+            numbers += [comparison.numbers[run.variant] for run in here.cells[cell][:1]]
+            if (mean := here.mean(cell, name)) is not None:
                 half = _half(mean) or 0.0
                 points.append(Point(place + shift, mean.value, mean.value - half, mean.value + half))
+        number = next(iter(numbers), i)
         line = [Point(point.x, point.y, point.y, point.y) for point in points]
         series += [Series(number, words(row), line, marked=False)] if len(line) > 1 else []
         series += [Series(number, words(row), [point]) for point in points]
