@@ -61,6 +61,10 @@ PROSE_WIDTH = 26  # letters of a column of longer texts
 BREAKS = "/_=,-.:@"  # after which a long word may continue in the next line
 
 
+class Bold(str):
+    """A cell in bold."""
+
+
 def escape(text: str) -> str:
     """`text` as LaTeX prints it, on one line. Letters of other scripts stay as they are (`is_other_script`)."""
     return "".join(map(_character, " ".join(text.split())))
@@ -183,7 +187,7 @@ def _cell(text: str) -> str:
     """A text, in several lines where it is longer than its column. A long word is broken after one of `BREAKS`, or
     where the column ends."""
     if _letters(text) <= PROSE_WIDTH:
-        return escape(text)
+        return rf"\textbf{{{escape(text)}}}" if isinstance(text, Bold) else escape(text)
     parts, unbroken = [], 0
     for character in " ".join(text.split()):
         parts.append(escape(character) if character != " " else " ")

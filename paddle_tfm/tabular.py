@@ -129,20 +129,23 @@ class Table(Generic[Row]):
         return out.getvalue()
 
     def html(self) -> str:
-        """The table on a page, the title as its caption; what is `dim` is faint."""
+        """The table on a page, the title as its caption; what is `dim` is faint, what is `bold` is bold."""
         numbers = [i for i, each in enumerate(self.columns) if each.right]
         rows = []
         for row in self.rows:
             cells = [escape(each.cell(row)) for each in self.columns]
-            faint = [each.style(row) == "dim" for each in self.columns]
-            cells = [f'<span class="same">{cell}</span>' if dim else cell for cell, dim in zip(cells, faint)]
+            styles = {"dim": '<span class="same">{}</span>', "bold": "<b>{}</b>"}
+            cells = [styles.get(each.style(row), "{}").format(cell) for each, cell in zip(self.columns, cells)]
             rows.append([f"<bdi>{cells[0]}</bdi>", *cells[1:]])
         texts = [i for i in range(len(self.columns)) if i not in numbers]
         return document.table(self.title, [each.heading for each in self.columns], rows, texts)
 
     def latex(self, name: str, caption: str = "") -> str:
         r"""The table for a paper: booktabs, labelled ``tab:NAME``. `caption`: default, the title."""
-        rows = [[each.cell(row) for each in self.columns] for row in self.rows]
+        rows = [
+            [latex.Bold(each.cell(row)) if each.style(row) == "bold" else each.cell(row) for each in self.columns]
+            for row in self.rows
+        ]
         header = [each.heading for each in self.columns]
         return latex.table(name, caption or self.title, header, rows, [each.right for each in self.columns])
 

@@ -383,6 +383,31 @@ def test_a_grid_is_a_product_with_names():
     assert runs[3].settings.train.label_smoothing == 0.1
 
 
+def test_a_full_model_and_one_without_each_of_its_parts():
+    text = """\
+model: {norm: rms, position: {encoder: alibi, decoder: {name: shaw, clip: 4}}}
+ablate: [{model.norm: none}, model.position.decoder, {train.clip_norm: null}]
+"""
+    recipe = load(write(text))
+    full, *without = recipe.runs()
+    assert (full.variant, full.data["model"]["norm"]) == ("full", "rms")
+    assert [run.variant for run in without] == ["without-norm", "without-position.decoder", "without-clip_norm"]
+    assert [run.data["model"]["norm"] for run in without] == ["none", "rms", "rms"]
+    assert without[1].data["model"]["position"] == {"encoder": "alibi", "decoder": "sinusoidal"}  # base.yaml's
+    assert [run.data["train"]["clip_norm"] for run in (full, *without)] == [1.0, 1.0, 1.0, None]
+    assert recipe.taken_away() == {
+        "without-norm": "norm: rms → none",
+        "without-position.decoder": "position.decoder: {name: shaw, clip: 4} → sinusoidal",
+        "without-clip_norm": "clip_norm: 1.0 → null",
+    }
+    other = load("mine.yaml", ["model.norm=batch"])  # sets the full model
+    assert [run.data["model"]["norm"] for run in other.runs()] == ["batch", "none", "batch", "batch"]
+    with pytest.raises(
+        UserError, match=r"model.dropout= with several values makes a grid, but the recipe has `ablate`"
+    ):
+        load("mine.yaml", ["model.dropout=0,0.1"])
+
+
 def test_names_of_a_grid_s_values():
     values = [{"encoder": "batch", "decoder": "layer"}, "a/b", {"name": "shaw", "clip": 8}, ["a", 1], None]
     assert [label(value) for value in values] == ["batch+layer", "a_b", "shaw-clip8", "a+1", "None"]
@@ -430,7 +455,7 @@ def test_the_text_of_an_error_is_a_table():
 @pytest.mark.parametrize(
     "text, line",
     [
-        ("modl: 3", "line 2  modl  unknown key 'modl'; did you mean 'model'? Known: baseline, claims,"),
+        ("modl: 3", "line 2  modl  unknown key 'modl'; did you mean 'model'? Known: ablate, baseline,"),
         ("3: 4", "line 2  3  unknown key '3'. Known: "),
         ("model: 3", "line 2  model  must be a mapping, but is 3"),
         ("train: {steps: 1.5}", "line 2  train.steps  must be a whole number, but is 1.5"),
@@ -456,6 +481,16 @@ def test_the_text_of_an_error_is_a_table():
         ("variants:\n  a: {seeds: [3]}", "line 3  variants.a.seeds  belongs to the recipe; a variant cannot set it"),
         ("grid: {model.norm: layer}", "line 2  grid.model.norm  must be a list, but is 'layer'"),
         ("grid: {model.norm: [rms, rms]}", "line 2  grid  two combinations are called 'rms'; write `variants`, each"),
+        ("grid: {model.norm: [rms]}", "line 2  grid.model.norm  has one level, and nothing to compare it with; add"),
+        ("ablate: model.norm", "line 2  ablate  must be a list, but is 'model.norm'"),
+        ("ablate: [{model.norm: a, model.head: b}]", "line 2  ablate[0]  must be a path, model.norm, or one with what"),
+        ("ablate: [{model.norm: c}]\ngrid: {model.norm: [a, b]}", "line 2  ablate  stands beside `grid`; keep one of the two"),
+        ("ablate: [model.nrom]", "line 2  ablate[0]  the full model has no 'model.nrom' to take away; did you mean"),
+        ("ablate: [model.norm.eps]", "line 2  ablate[0]  the full model has no 'model.norm.eps' to take away"),
+        ("ablate: [model.norm]", "line 2  ablate[0]  the full model has layer at 'model.norm' already, so nothing is"),
+        ("ablate: [{train.ema: 0.5}, {train.ema: 0.9}]", "line 2  ablate[1]  two models would be called 'without-ema'"),
+        ("ablate: [seeds]", "line 2  ablate[0]  the full model has [1] at 'seeds' already"),
+        ("ablate: [{seeds: [2]}]", "line 2  ablate.seeds  belongs to the recipe; a variant cannot set it"),
     ],
 )  # fmt: skip
 def test_structure_is_checked(text, line):
@@ -507,7 +542,7 @@ variants:
 
 
 def test_what_is_wrong_in_a_grid_points_at_its_axis(registry):
-    text = "model: {norm: {encoder: batch, decoder: layer}}\ngrid:\n  model.norm:\n  - {encoder: bath, decoder: rms}\n"
+    text = "model: {norm: {encoder: batch, decoder: layer}}\ngrid:\n  model.norm:\n  - {encoder: bath, decoder: rms}\n  - rms\n"
     (line,) = error_lines(text, registry)
     assert line.startswith("  line 4  model.norm.encoder  unknown norm 'bath'")
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 # A shell inserts a word as it is, and would execute what is in another: a recipe may come from anyone.
 PLAIN = re.compile(r"[\w ./@+%=,:{}\[\]-]*")
-DESCRIPTIVE = ("variants", "grid", "name", "summary", "duration", "base", "fast", "claims")  # no settings of a run
+# no settings of a run
+DESCRIPTIVE = ("variants", "grid", "ablate", "name", "summary", "duration", "base", "fast", "claims")
 BREAKS = "=:"  # of bash's COMP_WORDBREAKS, those that an override has
 # Behind these the word continues: no space.
 NO_SPACE = "    [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=:] ]] && compopt -o nospace\n\n    return 0\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -15,11 +15,13 @@ LEAST_DIGITS = 6
 
 @dataclass(frozen=True)
 class Axis:
-    """The values from `low` to `high`, linear or logarithmic."""
+    """The values from `low` to `high`, linear or logarithmic. `labels`: what stands at 0, 1, 2 …, where they are no
+    numbers."""
 
     low: float
     high: float
     log: bool = False
+    labels: Sequence[str] = ()
 
     def share(self, value: float) -> float:
         """Where `value` stands: 0 at `low`, 1 at `high`; never beyond."""
@@ -29,18 +31,27 @@ class Axis:
 
     def names(self, name: Callable[..., str]) -> list[str]:
         """What each tick is called: by `name(value, digits=…)` with as many digits as tell each exactly."""
+        if self.labels:
+            return list(self.labels)
         ticks, digits = self.ticks(), LEAST_DIGITS
         while digits < 15 and any(not math.isclose(float(f"{tick:.{digits}g}"), tick, rel_tol=1e-12) for tick in ticks):
             digits += 1
         return [name(tick, digits=digits) for tick in ticks]
 
     def ticks(self) -> list[float]:
-        """Round values within the axis, at most `MAX_TICKS`."""
+        """Round values within the axis, at most `MAX_TICKS`; of labels, where each stands."""
+        if self.labels:
+            return [float(place) for place in range(len(self.labels))]
         if self.log:
             return _log_ticks(self.low, self.high)
         step = _step(self.high - self.low)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [round(number * step, 12) for number in range(first, last + 1)]
+
+
+def labelled(labels: Sequence[str]) -> Axis:
+    """An axis of names, with room at its ends."""
+    return Axis(-0.4, len(labels) - 0.6, labels=labels)
 
 
 def fit(values: Iterable[float], bounds: tuple[float, float] = (-math.inf, math.inf), log: bool = False) -> Axis:

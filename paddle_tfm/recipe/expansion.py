@@ -15,7 +15,7 @@ from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
 from paddle_tfm.files import PARTIAL
 from paddle_tfm.recipe import limits
 from paddle_tfm.recipe.merging import is_replaced, leaves, origins_below, override
-from paddle_tfm.recipe.sections import claims, equal, ladder, tuning
+from paddle_tfm.recipe.sections import ablate, claims, equal, ladder, tuning
 from paddle_tfm.recipe.sections.claims import ClaimSettings
 from paddle_tfm.recipe.sections.seeds import SeedPlan, all_seeds
 from paddle_tfm.recipe.sections.tuning import TuneSettings
@@ -85,10 +85,13 @@ class Recipe:
         return {name: ({**said, **self.solved.get(name, {})}, lines) for name, (said, lines) in trained.items()}
 
     def written_variants(self) -> dict[str, tuple[dict, Origins]]:
-        """Variant name → its overrides, from `variants` or from the product of `grid`; without either, one: the recipe
-        itself. What is of a wrong form is left out (`runs` says so)."""
+        """Variant name → its overrides, from `variants`, from the product of `grid` or from `ablate`; without any, one:
+        the recipe itself. What is of a wrong form is left out (`runs` says so)."""
         if self.data.get("grid"):
             return dict(self.grid())
+        if removals := [each for each in ablate.removals(self.data) if each.is_sound]:
+            lines = {each.path: self.origins.get(each.place, (self.source, 0)) for each in removals}
+            return {ablate.FULL: ({}, {}), **{each.variant: ({each.path: each.now}, lines) for each in removals}}
         named = self.data.get("variants")
         if not named or not isinstance(named, Mapping):
             return {str(self.data.get("variant") or "default"): ({}, {})}
@@ -130,6 +133,15 @@ class Recipe:
             origins = {axis: self.origins.get(f"grid.{axis}", (self.source, 0)) for axis in axes}
             yield "-".join(label(value) for value in combination), (overrides, origins)
 
+    def factors(self) -> dict[str, dict[str, str]]:
+        """Path of each factor of a grid → variant → its level, in the order of both."""
+        paths = list(self.data["grid"]) if self.data.get("grid") else []
+        return {path: {name: label(at[path]) for name, (at, _) in self.grid()} for path in paths}
+
+    def taken_away(self) -> dict[str, str]:
+        """Variant → what it lacks of the full model, in words; empty where the recipe has no `ablate`."""
+        return {each.variant: each.words for each in ablate.removals(self.data)}
+
     def require_one_model(self) -> None:
         """Raises UserError where the command line gave a setting several values, for what takes one model."""
         if self.axes:
@@ -151,7 +163,7 @@ class Recipe:
         """What `runs` returns, and all that is wrong with the structure; a run of wrong structure has no `settings`."""
         runs: list[RunSpec] = []
         problems: list[Problem] = []
-        of_all = ("variants", "grid", "baseline", "seeds", "tune", *BESIDE)
+        of_all = ("variants", "grid", "ablate", "baseline", "seeds", "tune", *BESIDE)
         common = {key: value for key, value in self.data.items() if key not in of_all}
         kept = ("", "seeds", *common)
         lines = {path: line for path, line in self.origins.items() if re.split(r"[.[]", path, maxsplit=1)[0] in kept}
@@ -205,6 +217,8 @@ def _incoherent(
     labels = Counter(label for label, _ in recipe.grid()) if recipe.data.get("grid") else Counter()
     for name, (overrides, _) in recipe.written_variants().items():
         yield from _variant_problems(recipe, name, overrides, labels[name])
+    for each in ablate.problems(recipe.data):
+        yield locate(each, recipe.origins)
     yield from _ladder_problems(recipe)
     data = {run.variant: run.data for run in runs}
     for each in equal.problems(recipe.written_variants(), recipe.data, data):
@@ -229,7 +243,7 @@ def _tune_problems(recipe: Recipe, settings: Settings, runs: Sequence[RunSpec]) 
 
 def _variant_problems(recipe: Recipe, name: str, overrides: Mapping, combinations: int) -> Iterator[Problem]:
     """A name that is no folder's or that several combinations have, or a key that only the recipe has."""
-    section = next((key for key in ("grid", "variants") if recipe.data.get(key)), "variant")
+    section = next((key for key in ("grid", "variants", "ablate") if recipe.data.get(key)), "variant")
     path = f"variants.{name}" if section == "variants" else section
     if not re.fullmatch(r"[^/\\.\x00-\x1f][^/\\\x00-\x1f]{0,99}", name):
         sentence = (
@@ -252,7 +266,7 @@ def _override_problems(recipe: Recipe, who: str, path: str, overrides: Mapping) 
         if key.split(".")[0] in OF_THE_RECIPE:
             sentence = f"belongs to the recipe; a {who.split()[0]} cannot set it"
             yield locate(Problem(f"{path}.{key}", sentence), recipe.origins)
-        for leaf in leaves({key: overrides[key]}):
+        for leaf in leaves({key: overrides[key]}) if path != "ablate" else ():  # there the full model is set
             for overridden in (overridden for overridden in recipe.overridden if is_replaced(overridden, leaf)):
                 sentence = f"{who} sets {leaf} itself, so this would change nothing there"
                 another = f"several values, {key}=…,…, take the place of the grid's"

@@ -109,11 +109,13 @@ def _expand(recipe: Recipe, axes: Mapping[str, Sequence[object]]) -> None:
     The baseline is the one that it was, with the first value of each list; none where the grid lost an axis.
 
     Raises:
-        UserError: two paths are of one setting, or what is set beside them would change nothing.
+        UserError: two paths are of one setting, what is set beside them would change nothing, or it has `ablate`.
     """
     if not axes:
         return
     _require_apart(recipe, axes)
+    if recipe.data.get("ablate"):
+        raise UserError(f"{next(iter(axes))}= with several values makes a grid, but the recipe has `ablate`; give one")
     recipe.axes = list(axes)
     for key in ("duration", "fast", "claims"):
         recipe.data.pop(key, None)  # they are of the recipe's own variants

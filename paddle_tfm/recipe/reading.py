@@ -89,8 +89,8 @@ def _with_base(path: Path, chain: list[Path]) -> tuple[dict, Origins]:
     if not is_file(beside) and name not in shipped():
         raise UserError(f"{path} line {origins['base'][1]}: base '{base}' is no file beside it and no shipped recipe")
     merged, merged_origins = _with_base(beside if is_file(beside) else shipped()[name], [*chain, path.resolve()])
-    of_its_runs = ("baseline", "variants", "grid", "smallest_effect", "fast", "claims", "ladder", "tune", "equal")
-    for key in ("name", "duration", *of_its_runs):
+    of_its_runs = ("variants", "grid", "ablate", "smallest_effect", "fast", "claims", "ladder", "tune", "equal")
+    for key in ("name", "duration", "baseline", *of_its_runs):
         merged.pop(key, None)  # they describe the base's own runs
     for key, value in data.items():
         override(merged, key, value, merged_origins, origins)

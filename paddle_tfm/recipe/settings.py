@@ -24,7 +24,7 @@ from paddle_tfm.validators import WIDEST
 # what stands beside the runs in a recipe, and determines no number of theirs
 BESIDE = ("smallest_effect", "fast", "claims", "ladder", "equal")
 # what a recipe says of all its runs together, and no variant of itself
-OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "base", "size", "tune", *BESIDE)
+OF_THE_RECIPE = ("name", "seeds", "baseline", "variant", "variants", "grid", "ablate", "base", "size", "tune", *BESIDE)
 
 
 class ModelSettings(Section):
@@ -159,6 +159,7 @@ class Settings(Section):
     size: str | None = None
     variants: dict[str, dict | None] = {}
     grid: dict[str, Annotated[list, Field(min_length=1)]] = {}
+    ablate: list[Any] = []
     fast: dict[str, Any] = {}
     claims: dict[str, ClaimSettings] = {}
     tune: TuneSettings | None = None
@@ -190,4 +191,21 @@ class Settings(Section):
     def _one_way(cls, grid: dict[str, list], info: ValidationInfo) -> dict[str, list]:
         if grid and info.data.get("variants"):
             raise ValueError("stands beside `variants`; keep one of the two")
+        for path, levels in grid.items():
+            if len(levels) == 1:
+                sentence = f"has one level, and nothing to compare it with; add another, or set {path} itself"
+                raise ValueError(sentence, f".{path}")
         return grid
+
+    @field_validator("ablate")
+    @classmethod
+    def _paths(cls, ablate: list, info: ValidationInfo) -> list:
+        for key in ("variants", "grid"):
+            if ablate and info.data.get(key):
+                raise ValueError(f"stands beside `{key}`; keep one of the two")
+        for number, item in enumerate(ablate):
+            (path, *more) = item if isinstance(item, Mapping) and item else (item,)
+            if more or not isinstance(path, str):
+                form = "a path, model.norm, or one with what takes its place, {model.norm: none}"
+                raise ValueError(f"must be {form}, but is {item!r}", f"[{number}]")
+        return ablate

@@ -24,7 +24,7 @@ from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.supervisor import Supervisor
 from paddle_tfm.sweep.tuning import Tuning
 from paddle_tfm.train.ranks.rank_zero import Ranks
-from paddle_tfm.train.sweep_files import COMMAND_FILE, write_command
+from paddle_tfm.train.sweep_files import COMMAND_FILE, Command, write_command
 from paddle_tfm.train.trainer import Interrupted
 
 
@@ -199,8 +199,16 @@ class Sweep(Supervisor):
         names = self.tuning.names(names) if self.tuning else names
         plan, smallest = self.recipe.seed_plan(), self.recipe.data.get("smallest_effect")
         question = {"seeds": plan and plan.model_dump(exclude_defaults=True), "smallest_effect": smallest}
-        command = ["paddle-tfm", *self._words()]
-        write_command(self.folder, command, names, self.recipe.data.get("baseline"), question, self.recipe.varied())
+        command = Command(
+            command=["paddle-tfm", *self._words()],
+            runs=list(names),
+            baseline=self.recipe.data.get("baseline"),
+            question=question,
+            variants=self.recipe.varied(),
+            factors=self.recipe.factors(),
+            taken_away=self.recipe.taken_away(),
+        )
+        write_command(self.folder, command)
 
     # ---------------------------------------------------------------------------------------------------- who trains it
 

@@ -3,7 +3,7 @@ the first to show; and `equal.json`, what was solved for each variant. Reading t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +24,22 @@ NOT_REPRODUCIBLE = (
 
 class Command(Form):
     """What trains the sweep again; the names of its runs, trained or not, in their order; the baseline that its recipe
-    names; what it asks of its seeds; and which settings it sets for each variant, by their paths."""
+    names; what it asks of its seeds; which settings it sets for each variant, by their paths; of a grid, path of a
+    factor → variant → its level; of `ablate`, variant → what it lacks of the full model, in words."""
 
     command: list[str] = []
     runs: list[str] = []
     baseline: str | None = None
     question: dict[str, Any] | None = None
     variants: dict[str, list[str]] = {}
+    factors: dict[str, dict[str, str]] = {}
+    taken_away: dict[str, str] = {}
 
 
-def write_command(
-    folder: Path,
-    command: Sequence[str],
-    runs: Iterable[str],
-    baseline: str | None = None,
-    question: Mapping[str, Any] | None = None,
-    variants: Mapping[str, Sequence[str]] = {},
-) -> None:
-    """Write the fields of `Command`. A sweep whose runs become fewer writes it again: who watches it goes by this
-    list."""
-    stored = {"command": list(command), "runs": list(runs), "baseline": baseline, "question": question}
-    write_whole(folder / COMMAND_FILE, json_text({**stored, "variants": variants}), shared=True)
+def write_command(folder: Path, command: Command) -> None:
+    """Write what is recorded of the sweep in `folder`. A sweep whose runs become fewer writes it again: who watches it
+    goes by this list."""
+    write_whole(folder / COMMAND_FILE, json_text(command.model_dump()), shared=True)
 
 
 def read_command(folder: Path) -> Command:

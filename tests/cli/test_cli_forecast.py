@@ -22,6 +22,7 @@ def test_a_dry_run_says_what_it_would_cost_and_writes_nothing(trained, tmp_path)
     results = json.loads((trained.folder / "results.json").read_text("utf-8"))  # the same run, trained
     assert (layer["variant"], layer["parameters"]) == ("layer", results["parameters"])
     assert layer["tokens"] == pytest.approx(results["tokens"], rel=0.25)  # four steps by the mean of twenty
+    assert [(each["what"], each["number"]) for each in forecast["sees"]] == [("a variant against layer", 1)]
     assert forecast["seconds"] == pytest.approx(3 * sum(each["seconds"] for each in forecast["variants"]), abs=1)
     assert not list(tmp_path.iterdir())
 

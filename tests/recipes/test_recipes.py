@@ -103,6 +103,7 @@ def test_base_holds_every_setting():
         "variant",
         "variants",
         "grid",
+        "ablate",
         "claims",
         "fast",
         "size",

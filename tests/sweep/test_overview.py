@@ -13,7 +13,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.sweep.claim import FILE, claimed
 from paddle_tfm.sweep.overview import FolderReader, Overview, SweepRuns
 from paddle_tfm.sweep.standing import Standing
-from paddle_tfm.train.sweep_files import write_command
+from paddle_tfm.train.sweep_files import Command, write_command
 
 RECIPE = "train: {steps: 10}\nevaluate: {best: bleu}\n"
 
@@ -45,7 +45,7 @@ def claim_of(folder, host, pid):
 
 def test_the_state_of_a_run_goes_by_its_files(tmp_path):
     names = [f"{name}/seed-1" for name in ("done", "nan", "here", "ended", "dead", "far", "quiet", "odd", "later")]
-    write_command(tmp_path, ["paddle-tfm", "run", "mine.yaml"], names)
+    write_command(tmp_path, Command(command=["paddle-tfm", "run", "mine.yaml"], runs=names))
     finish(tmp_path / names[0])
     finish(tmp_path / names[1], diverged="the loss was no number at step 7 (nan)")
     for name in names[2:7]:
@@ -90,7 +90,7 @@ def test_looking_changes_nothing_and_keeps_nobody_out(tmp_path):
 
 def test_time_goes_on(tmp_path):
     """Begun, trained, resumed from an earlier step, finished, and removed."""
-    write_command(tmp_path, [], ["pre/seed-1"])
+    write_command(tmp_path, Command(runs=["pre/seed-1"]))
     folder, reader = tmp_path / "pre/seed-1", FolderReader(tmp_path)
 
     def look():
@@ -122,7 +122,7 @@ def test_time_goes_on(tmp_path):
 def test_a_sweep_may_get_more_runs_or_fewer(tmp_path):
     reader = FolderReader(tmp_path)
     for names in (["pre/seed-1"], ["pre/seed-1", "pre/seed-2"], ["pre/seed-2"]):
-        write_command(tmp_path, [], names)
+        write_command(tmp_path, Command(runs=names))
         assert [run.name for run in reader.look().runs] == names
 
 
@@ -130,8 +130,7 @@ def test_what_a_folder_holds(tmp_path):
     for sweep in ("one", "deep/two"):
         write_command(
             tmp_path / begin(tmp_path / sweep / "pre/seed-1").parents[1],
-            [],
-            ["pre/seed-1", "post/seed-1", "post/seed-2"],
+            Command(runs=["pre/seed-1", "post/seed-1", "post/seed-2"]),
         )
     begin(tmp_path / "alone/pre/seed-3")
 

@@ -119,6 +119,7 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
     from paddle_tfm.comparison.gaps import confounds
     from paddle_tfm.comparison.report.outputs import samples
     from paddle_tfm.comparison.report.report import Report
+    from paddle_tfm.comparison.report.sections.ablation import ablation_tables
     from paddle_tfm.comparison.report.sections.gaps import gaps_of_two
     from paddle_tfm.comparison.verdict import verdict
     from paddle_tfm.units import in_shell
@@ -148,6 +149,9 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
     printer.print(f"[bold]{escape(verdict(comparison))}[/]")
     for sentence in comparison.caveats():
         printer.print(f"[yellow]{escape(sentence)}[/]")
+    for each in ablation_tables(report.facts).values():
+        printer.print()
+        print_table(each, *elsewhere)
     for line in report.lines():
         printer.print(Text(line), soft_wrap=True)
     right, wrong = samples(comparison)

@@ -114,8 +114,8 @@ def recipe_command(name: str) -> click.Command:
     @click.option(
         "--dry-run",
         is_flag=True,
-        help="Say what the runs would cost (tokens, time, memory) by 20 steps of each variant; train and write "
-        "nothing. Only data that are missing are fetched.",
+        help="Say what the runs would cost (tokens, time, memory) by 20 steps of each variant, and from which size on "
+        "their seeds see differences; train and write nothing. Only data that are missing are fetched.",
     )
     @click.option("--out", type=click.Path(path_type=Path), help="Where runs go. Default: runs/<recipe>.")
     @click.option(

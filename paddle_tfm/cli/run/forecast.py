@@ -36,9 +36,15 @@ def probed(recipe: Recipe, registry: Registry, at_once: int) -> tuple[Recipe, li
 
 
 def show(
-    measured: Sequence[Probe], runs: Sequence[RunSpec], at_once: int, form: str | None, most: bool = False
+    measured: Sequence[Probe],
+    runs: Sequence[RunSpec],
+    at_once: int,
+    form: str | None,
+    power: Table | None,
+    most: bool = False,
 ) -> None:
-    """A line a variant, then all of it. `most`: there may be fewer runs, as seeds are added while they are needed."""
+    """A line a variant, then all of it, and what it can see. `most`: there may be fewer runs, as seeds are added while
+    they are needed."""
     from paddle_tfm.cli.ls.runs_table import clock
     from paddle_tfm.cli.tables import emit
     from paddle_tfm.sweep.overview import duration
@@ -50,13 +56,16 @@ def show(
     table = _table(measured, runs)
     if form is not None:
         whole = {"runs": len(runs), "at_once": at_once, "tokens": round(tokens), "seconds": round(seconds, 1)}
-        emit(table, form, {**whole, "variants": table.records()})
+        emit(table, form, {**whole, "variants": table.records(), "sees": power.records() if power else []})
         return
     emit(table)
     console().print(
         f"{'At most ' if most else ''}{plural(len(runs), 'run')}, {at_once} at a time: {tokens:,.0f} tokens of "
         f"training, about {clock(seconds)} on this machine. Nothing was trained or written."
     )
+    if power is not None:
+        console().print()
+        emit(power)
 
 
 def show_tuning(recipe: Recipe, form: str | None) -> None:

@@ -41,11 +41,15 @@ def train(wanted: Request) -> None:
     at_once = 1 if device.startswith("gpu") or wanted.processes > 1 else runtime.threads()
     workers = wanted.workers or at_once
     if wanted.dry_run:
+        from paddle_tfm.comparison.power import power
+
         at_once = min(workers, _count(wanted, recipe))
         recipe, measured = forecast.probed(recipe, registry, at_once)
         begun = folder if wanted.resume else None
         runs = [run for run in planned(recipe) if not (begun and (begun / run.name / "results.json").exists())]
-        forecast.show(measured, runs, min(at_once, max(len(runs), 1)), wanted.form, most=recipe.seed_plan() is not None)
+        sees = power(recipe, folder)
+        at_once = min(at_once, max(len(runs), 1))
+        forecast.show(measured, runs, at_once, wanted.form, sees, most=recipe.seed_plan() is not None)
         forecast.show_tuning(recipe, wanted.form)
         return
 

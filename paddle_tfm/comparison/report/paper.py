@@ -154,12 +154,14 @@ def known_papers() -> dict[str, tuple[str, str]]:
 
 
 def caption(facts: Facts, table: Table) -> str:
-    """What stands over a table in a paper: what it is, what was compared, and what its signs mean."""
+    """What stands over a table in a paper: what it is, what was compared, and what its signs mean, unless its title
+    says that."""
     sentences = [f"{table.title.rstrip('.')}."] if table.title else []
     sentences.append(facts.sentence())
-    if any(" ± " in column.cell(row) for column in table.columns for row in table.rows):
+    if "±" not in table.title and any(" ± " in column.cell(row) for column in table.columns for row in table.rows):
         sentences.append("Mean ± standard deviation over seeds.")
-    if any(column.heading.endswith(" interval") for column in table.columns) and len(facts.comparison.rows) > 1:
+    has_intervals = any(column.heading.endswith(" interval") for column in table.columns)
+    if "interval" not in table.title and has_intervals and len(facts.comparison.rows) > 1:
         sentences.append(method(facts.comparison))
     return " ".join(sentences).replace("'", "’")
 

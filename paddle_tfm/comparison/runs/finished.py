@@ -199,17 +199,21 @@ class Pairs(list[tuple[float, float]]):
 
 def pairs(group: Sequence[Result], base: Sequence[Result], metric: str) -> Pairs:
     """Those of two variants; where a run has not the metric, its pair is left out."""
-    others = {run.seed: run for run in base}
-    both = [
-        (max(run.look, other.look), run.seed, (run, other))
-        for run in group
-        if (other := others.get(run.seed)) and not any(_is_without(each, metric) for each in (run, other))
-    ]
-    both.sort(key=lambda item: item[:2])
-    paired = Pairs((one.metric(metric), other.metric(metric)) for _, _, (one, other) in both)
-    seen = [look for look, _, _ in both]
-    paired.looks = [size for size, (look, following) in enumerate(zip(seen, [*seen[1:], None]), 1) if look != following]
+    both, looks = of_common_seeds([group, base], metric)
+    paired = Pairs((one.metric(metric), other.metric(metric)) for one, other in both)
+    paired.looks = looks
     return paired
+
+
+def of_common_seeds(groups: Sequence[Sequence[Result]], metric: str) -> tuple[list[tuple[Result, ...]], list[int]]:
+    """The runs of each seed with which every variant has one that has the metric, or diverged: in the order in which
+    they were looked at first, and then of their seeds. And after how many of these seeds there was a look, the one at
+    all of them included."""
+    by_seed = [{run.seed: run for run in group if not _is_without(run, metric)} for group in groups]
+    whole = [tuple(each[seed] for each in by_seed) for seed in by_seed[0] if all(seed in each for each in by_seed)]
+    known = sorted(whole, key=lambda runs: (max(run.look for run in runs), runs[0].seed))
+    seen = [max(run.look for run in runs) for runs in known]
+    return known, [size for size, (look, then) in enumerate(zip(seen, [*seen[1:], None]), 1) if look != then]
 
 
 def _is_without(run: Result, metric: str) -> bool:

@@ -63,6 +63,7 @@ def decide(
     higher_is_better: bool = True,
     smallest: float | None = None,
     largest: float = math.inf,
+    at_once: bool = False,
 ) -> dict[Key, Verdict]:
     """A verdict on each variant of `pairs` (or each variant on each of several tests): its value and the baseline's
     with each seed, in the order of the seeds, NaN where a run diverged or failed.
@@ -85,13 +86,18 @@ def decide(
     Args:
         rule: when to look, at all variants or at each. `Looks([5])` is the t test of five seeds.
         largest: how far two values of the metric can be apart, where intervals end.
+        at_once: test all at the same level, 5% by their number (Bonferroni). Then P(any interval misses its true
+            difference) ≤ 5%, at the price of power.
     """
     rules = rule if isinstance(rule, Mapping) else dict.fromkeys(pairs, rule)
     question = _Question(higher_is_better, smallest, largest)
     differences = {name: paired_differences(values, higher_is_better) for name, values in pairs.items()}
     raw = np.array([_last(rules[name].p_values(item)) for name, item in differences.items()])
     least = SIGNIFICANCE / max(len(raw), 1)
-    tests = [_Test(float(p), float(own), least) for p, own in zip(holm(raw), holm_levels(raw, SIGNIFICANCE))]
+    adjusted, levels = holm(raw), holm_levels(raw, SIGNIFICANCE)
+    if at_once:
+        adjusted, levels = np.minimum(raw * len(raw), 1), np.full(len(raw), least)
+    tests = [_Test(float(p), float(own), least) for p, own in zip(adjusted, levels)]
     return {
         name: _verdict(question, rules[name], test, differences[name], lost=np.isnan(_table(pairs[name])).sum(0))
         for name, test in zip(pairs, tests)

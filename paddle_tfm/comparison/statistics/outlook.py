@@ -1,4 +1,4 @@
-"""How many more seeds would likely settle a comparison that is open."""
+"""What a number of seeds can see, and how many more would likely settle a comparison that is open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 POWER = 0.8
 DRAWS = 400  # of pairs to come, where a run may have no value
@@ -52,6 +52,23 @@ def more_seeds(differences: np.ndarray, rule: Rule, level: float, smallest: floa
     if len(enough):
         return MoreSeeds(int(sizes[enough[0]]) - pairs)
     return MoreSeeds(max(MOST - pairs, 0), more_than=True)
+
+
+def smallest_seen(pairs: int, rule: Rule, level: float) -> float:
+    """The least mean of paired differences, in units of their standard deviation, that a look after so many `pairs`
+    finds with a chance of 80%: δ with P(|T| ≥ bound) = 80%, T noncentral t of `pairs` − 1 degrees of freedom and
+    noncentrality δ √pairs. Infinite where a look there finds nothing."""
+    bound = _bound(rule, pairs, level) if pairs > 1 else math.inf
+    if math.isinf(bound):
+        return math.inf
+
+    def missing(shift: float) -> float:
+        return float(stats.nct.sf(bound, pairs - 1, shift)) - POWER
+
+    most = bound
+    while missing(most) < 0:
+        most *= 2
+    return float(optimize.brentq(missing, 0.0, most)) / math.sqrt(pairs)
 
 
 def _by_signs(differences: np.ndarray, rule: Rule, level: float) -> MoreSeeds | None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from paddle_tfm.comparison.statistics import Listed, Looks, MoreSeeds, OpenEnded, more_seeds
+from paddle_tfm.comparison.statistics import Listed, Looks, MoreSeeds, OpenEnded, more_seeds, smallest_seen
 
 
 def with_moments(mean, deviation, count, rng):
@@ -69,3 +69,13 @@ def test_where_no_seed_has_a_value_or_no_look_is_left_there_is_no_number():
     assert more_seeds(lost, Looks([3, 5]), 0.05) is None
     assert more_seeds(lost, Looks([3, 5, 8, 12]), 0.05) == MoreSeeds(3)  # .0078 of the 28% of 5% at eight
     assert more_seeds(np.full(3, np.nan), Listed(), 0.05) == MoreSeeds(97, more_than=True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "pairs", "level"), [(Listed(), 3, 0.05 / 5), (Listed(), 8, 0.05), (Looks([5]), 5, 0.01)]
+)
+def test_the_smallest_difference_seen_is_found_in_four_of_five(rule, pairs, level, rng):
+    least = smallest_seen(pairs, rule, level)
+    found = rule.p_values(least + rng.standard_normal((20_000, pairs)))[:, -1] <= level
+    assert found.mean() == pytest.approx(0.8, abs=0.012)
+    assert smallest_seen(1, rule, level) == np.inf

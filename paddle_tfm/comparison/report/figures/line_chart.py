@@ -125,7 +125,8 @@ class LineChart:
         line = f'<path class="line" d="{self._path([(point.x, point.y) for point in item.points])}"/>'
         if item.marked and len(item.points) <= MAX_DOTS:
             for point in item.points:
-                text = f"{item.name}: {self.name(point.y)} at {short(point.x)}"
+                place = self.x.labels[round(point.x)] if self.x.labels else short(point.x)
+                text = f"{item.name}: {self.name(point.y)} at {place}"
                 d = dot(self.x.share(point.x), 1 - self.y.share(point.y))
                 dots += f'<path class="dot" d="{d}"><title>{escape(text)}</title></path>'
         return f'<g class="s{item.number} {colour(item.number)}">{band}{line}{dots}</g>'

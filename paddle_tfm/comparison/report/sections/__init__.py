@@ -5,6 +5,7 @@ from paddle_tfm.hookspecs import hookimpl
 HERE = "paddle_tfm.comparison.report.sections"
 SECTIONS = {  # file → name of a section → its class
     "scores": {"results": "Results"},
+    "ablation": {"ablation": "Ablation"},
     "further_tests": {"tests": "Tests"},
     "seeds": {"seeds": "Seeds"},
     "chance": {"chance": "Chances"},

@@ -1,0 +1,48 @@
+"""What the seeds of a recipe can see, before they are trained: against simulated t tests."""
+
+import numpy as np
+import pytest
+from finished_runs import finished
+from scipy import optimize, stats
+
+from paddle_tfm.comparison.power import power
+from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.loading import load
+
+GRID = ("model.norm=layer,rms", "model.position=none,alibi,sinusoidal", "baseline=layer-none")
+
+
+def found_by_t(level, seeds):
+    """The mean, in standard deviations, that a t test finds in 80% of simulated samples."""
+    samples = np.random.default_rng(0).standard_normal((40_000, seeds))
+    means, errors = samples.mean(-1), samples.std(-1, ddof=1) / seeds**0.5
+    bound = stats.t.isf(level / 2, seeds - 1)
+    return optimize.brentq(lambda shift: (means + shift > bound * errors).mean() - 0.8, 0, 50)
+
+
+def test_a_grid_of_three_seeds_by_recorded_runs_of_it(tmp_path, rng):
+    recipe = load("reverse", [*GRID, "seeds=[1,2,3]"])
+    scores = 0.01 * rng.standard_normal((3, 6)) + rng.standard_normal((3, 1))  # [seeds, variants]
+    for run, value in zip(recipe.runs(), scores.ravel()):
+        folder = finished(tmp_path / run.name, run.variant, run.seed, {"exact_match": float(value)})
+        (folder / "recipe.yaml").write_text(yaml_lines.dump(run.data), "utf-8")
+    rows = power(recipe, tmp_path).records()
+    assert [(row["what"], row["number"]) for row in rows] == [
+        ("a variant against layer-none", 5),
+        ("main effect norm", 1),
+        ("main effect position", 2),
+        ("interaction norm × position", 2),
+    ]
+    rest = scores - scores.mean(0) - scores.mean(1)[:, None] + scores.mean()
+    deviation = ((rest**2).sum() / (2 * 5)) ** 0.5
+    least = found_by_t(0.8 * 0.05 / 5, 3)  # of five, at the first look, which spends 80% of the level
+    for row, variance in zip(rows, [1 + 1, 1 / 3 + 1 / 3, 1 / 2 + 1 / 2, 4]):
+        assert row["deviations"] == pytest.approx(variance**0.5 * least, rel=0.05)
+        assert row["difference"] == pytest.approx(row["deviations"] * deviation)
+    other = power(load("reverse", [*GRID, "seeds=[1,2,3]", "train.label_smoothing=0.1"]), tmp_path)
+    assert "difference" not in other.records()[0]  # those runs are of another recipe
+
+
+def test_one_seed_sees_nothing_and_one_variant_is_compared_with_none(tmp_path):
+    assert power(load("reverse", [*GRID, "seeds=[1]"]), tmp_path).rows[0].deviations == np.inf
+    assert power(load("reverse"), tmp_path) is None
