@@ -9,7 +9,7 @@ from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.hookspecs import hookimpl
 
 __version__ = "0.1.0"
-_API = ("build_model", "create_registry", "load_recipe", "load_run", "run")
+_API = ("build_model", "compare", "create_registry", "load_recipe", "load_run", "run")
 __all__ = [*_API, "RecipeError", "UserError", "__version__", "hookimpl"]
 
 runtime.prepare()

@@ -106,7 +106,7 @@ def _standing(comparison: Comparison, others: list[Row]) -> str:
             return f", but {seeds} cannot tell these apart{more}" if pairs else f", but {seeds} tells these apart"
         return f"; the other is {words[differences[0].verdict]}, paired over {_seeds(differences[0])}"
     parts = [f"{number} {'is' if number == 1 else 'are'} {word}" for word, number in count.items() if number]
-    parts += [f"{unclear} cannot be told apart from it by {seeds}"] if unclear else []
+    parts += [f"{unclear} {'is' if unclear == 1 else 'are'} undetermined with {seeds}"] if unclear else []
     parts += [f"{unpaired} {'shares' if unpaired == 1 else 'share'} no seed with it"] if unpaired else []
     return f"; of {len(others)} others, {', '.join(parts)}"
 

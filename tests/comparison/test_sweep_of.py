@@ -206,7 +206,7 @@ def test_variants_without_a_common_seed_are_counted_apart(tmp_path):
     compared(tmp_path, {"base": [0.9, 0.91, 0.9], "b": [0.9, 0.91, 0.89]})
     finish(tmp_path, "c", 7, 0.1)
     comparison = compare(collect([tmp_path]), "r", tmp_path, "exact_match", "base")
-    text = "of 2 others, 1 cannot be told apart from it by 3 seeds, 1 shares no seed with it"
+    text = "of 2 others, 1 is undetermined with 3 seeds, 1 shares no seed with it"
     assert text in verdict(comparison)
 
 

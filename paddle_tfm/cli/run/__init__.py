@@ -156,8 +156,7 @@ def recipe_command(name: str) -> click.Command:
     @click.option(
         "--of-sweep",
         is_flag=True,
-        help="The folder of --out is that of a sweep, and must be there: executors say so to a --cell, which a machine "
-        "that does not see the folder refuses.",
+        help="With --cell, set by executors: refuse to train where the sweep's folder (--out) is not there.",
     )
     @rank_options
     @click.option("--strict", is_flag=True, help="A listener that fails ends the training.")

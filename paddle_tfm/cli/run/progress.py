@@ -1,10 +1,13 @@
-"""Progress of a sweep: on a terminal a table of its runs below the lines that say what happened; without one, lines
-alone."""
+"""Progress of a sweep: on a terminal a table of its runs below the lines that say what happened, in a notebook the
+table alone; without either, lines alone."""
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -32,6 +35,41 @@ def can_redraw(console: Console) -> bool:
     return console.is_terminal and not console.is_dumb_terminal and not os.environ.get("CI")
 
 
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, and not what a cell starts by `!`."""
+    python = sys.modules.get("IPython")
+    return python is not None and getattr(python.get_ipython(), "kernel", None) is not None
+
+
+class CellTable:
+    """A table below the cell of a notebook, drawn again every second. Rich's `Live` would need ipywidgets there."""
+
+    def __init__(self, get_renderable: Callable[[], RunsTable | str]):
+        self.get_renderable, self.stopped = get_renderable, threading.Event()
+        self.thread = threading.Thread(target=self._redraw, daemon=True)
+
+    def start(self) -> None:
+        from IPython.display import display
+
+        self.handle = display(self, display_id=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Draw it a last time: it stays."""
+        self.stopped.set()
+        self.thread.join()
+        self.handle.update(self)
+
+    def _redraw(self) -> None:
+        while not self.stopped.wait(1 / LOOKS_PER_SECOND):
+            self.handle.update(self)
+
+    def _repr_html_(self) -> str:
+        page = Console(file=io.StringIO(), record=True, width=100, force_jupyter=False)
+        page.print(self.get_renderable())
+        return page.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+
 class SweepProgress:
     """Shows the events of `sweep` while it is entered; the table is read from the folders of the runs, whoever trains
     them."""
@@ -48,11 +86,14 @@ class SweepProgress:
         self.under_way: set[str] = set()
         self.complete: int | None = None  # seeds under which every run had results, when that was last said
         self.reading = threading.Lock()
-        self.live: Live | None = None
+        self.live: Live | CellTable | None = None
 
     def __enter__(self) -> SweepProgress:
         self.sweep.on_event = self
-        if can_redraw(self.console):
+        if in_notebook():
+            self.console, self.live = Console(quiet=True), CellTable(self._table)
+            self.live.start()
+        elif can_redraw(self.console):
             self.live = Live(
                 console=self.console, get_renderable=self._table, refresh_per_second=LOOKS_PER_SECOND, transient=True
             )

@@ -97,8 +97,8 @@ class Chances(ChartedSection):
         return [
             "Each number is one standard deviation of the mean difference to the baseline. The intervals of this page "
             "are about other seeds on these test items; how far other items of the same kind could move a difference "
-            "stands here beside it. More seeds narrow the first, only more items the second. “Seed × item” is what is "
-            "left: items that one seed moves and another does not, narrowed by both."
+            "stands here beside it. More seeds shrink “other seeds”, only more items “other items”. “Seed × item” is "
+            "what is left: items that one seed moves and another does not, narrowed by both."
         ]
 
     def data(self, facts: Facts) -> dict[str, dict[str, object]]:
