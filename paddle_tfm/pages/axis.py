@@ -10,6 +10,7 @@ from itertools import pairwise
 
 LOG_RANGE = 10  # the largest value over the smallest, from which a quantity is shown on a logarithmic scale
 MAX_TICKS = 6
+MAX_PLACES = 16
 LEAST_DIGITS = 6
 
 
@@ -20,6 +21,10 @@ class Axis:
     low: float
     high: float
     log: bool = False
+
+    def called(self, value: float) -> str:
+        """What a point there is called: a count."""
+        return short(value)
 
     def share(self, value: float) -> float:
         """Where `value` stands: 0 at `low`, 1 at `high`; never beyond."""
@@ -41,6 +46,32 @@ class Axis:
         step = _step(self.high - self.low)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [round(number * step, 12) for number in range(first, last + 1)]
+
+
+@dataclass(frozen=True)
+class Places(Axis):
+    """The places 0, 1, … of things in a row, each with its name, which is written upwards."""
+
+    called_so: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> Places:
+        """One place for each name."""
+        called_so = tuple(names)
+        return cls(-0.5, len(called_so) - 0.5, called_so=called_so)
+
+    def called(self, value: float) -> str:
+        """The name of a place."""
+        return self.called_so[int(value)]
+
+    def names(self, name: Callable[..., str]) -> list[str]:
+        """Those of the ticks."""
+        return [self.called(tick) for tick in self.ticks()]
+
+    def ticks(self) -> list[float]:
+        """Each place, or each second, third, …"""
+        each = math.ceil(len(self.called_so) / MAX_PLACES)
+        return [float(place) for place in range(0, len(self.called_so), each)]
 
 
 def fit(values: Iterable[float], bounds: tuple[float, float] = (-math.inf, math.inf), log: bool = False) -> Axis:
@@ -106,6 +137,10 @@ def xlabels(axis: Axis, name: Callable[..., str]) -> str:
     """The names of an axis' ticks, below a drawing; one at an end stands within it. Those of the class `spare` would
     run into others where the drawing is narrow: each second stays there, or third, …, counted from the last."""
     ticks = [(axis.share(tick), text) for tick, text in zip(axis.ticks(), axis.names(name))]
+    if isinstance(axis, Places):
+        spans = "".join(f'<span style="left:{100 * share:.2f}%">{escape(text)}</span>' for share, text in ticks)
+        height = LETTER * max(len(text) for _, text in ticks) + GAP
+        return f'<div class="xlabels upright" style="height:{height:.1f}em" aria-hidden="true">{spans}</div>'
     boxes = []
     for share, text in ticks:
         width = LETTER * len(text)

@@ -24,6 +24,8 @@ class Part:
 
     name: str
     heading: str
+    summary: str
+    folded: bool
     html: str
     lines: tuple[str, ...]
     data: Mapping[str, Any]
@@ -77,7 +79,8 @@ def part(name: str, section: Section, facts: Facts, formats: Sequence[Picture]) 
     """
     data, written = section.data(facts), _files(section, facts, formats) if formats else {}
     json_text(data)
-    return Part(name, section.heading or name, section.html(facts), tuple(section.text(facts)), data, written)
+    html, lines = section.html(facts), tuple(section.text(facts))
+    return Part(name, section.heading or name, section.summary, section.folded, html, lines, data, written)
 
 
 def _files(section: Section, facts: Facts, formats: Sequence[Picture]) -> dict[str, str | bytes]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 6.2, 3.6  # inches: a column and a half of a paper
 KEY_WIDTH = 0.6  # inches of a line in a legend, and between two
-MAX_DOTS = 40  # of a line on the page; more would run together
+MAX_DOTS = 40  # of a line on the page; more would run together, and of so many a pointer finds the nearest
 
 
 class Series(NamedTuple):
@@ -123,12 +123,15 @@ class LineChart:
                 ends = f"{self._y(point.high)}V{self._y(point.low)}"
                 band = f'<path class="interval" d="M{self._x(point.x)} {ends}"/>'
         line = f'<path class="line" d="{self._path([(point.x, point.y) for point in item.points])}"/>'
-        if item.marked and len(item.points) <= MAX_DOTS:
-            for point in item.points:
-                text = f"{item.name}: {self.name(point.y)} at {short(point.x)}"
+        if item.marked:
+            every = -(-len(item.points) // MAX_DOTS)
+            kind = "dot" if every == 1 else "spot"
+            for point in item.points[::-every]:
+                text = f"{item.name}: {self.name(point.y)} at {self.x.called(point.x)}"
                 d = dot(self.x.share(point.x), 1 - self.y.share(point.y))
-                dots += f'<path class="dot" d="{d}"><title>{escape(text)}</title></path>'
-        return f'<g class="s{item.number} {colour(item.number)}">{band}{line}{dots}</g>'
+                dots += f'<path class="{kind}" d="{d}"><title>{escape(text)}</title></path>'
+        title = f"<title>{escape(item.name)}</title>"
+        return f'<g class="s{item.number} {colour(item.number)}">{title}{band}{line}{dots}</g>'
 
     def figure(self) -> Figure:
         """The chart for a paper, with a legend."""
