@@ -105,6 +105,7 @@ def _layout(columns: int, texts: int) -> str:
     return "" if columns + texts <= 3 else ' class="narrow"' if columns <= 6 else ' class="wide"'
 
 
+LONG = 20  # letters of a heading, and of half as many of a word, that has a line of a card to itself
 # A number or a short word, which breaks nowhere, in a column of texts too.
 WHOLE = re.compile(r"(<span[^>]*>)?([+−-]?[\d.,]+[ %×]*|[\w.@-]{1,24})(</span>)?")
 
@@ -120,6 +121,8 @@ def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], te
         body += f'<tr role="row"><th scope="row" role="rowheader">{first}</th>'
         for i, cell in enumerate(rest, 1):
             number = ' class="text number"' if i in texts and WHOLE.fullmatch(cell) else _kind(i, texts)
+            word = max(re.sub("<[^>]*>", "", cell).split(), key=len, default="")
+            number = number or (' class="long"' if len(header[i]) > LONG or len(word) > LONG / 2 else "")
             body += f'<td role="cell" data-label="{escape(header[i])}"{number}>{cell}</td>'
         body += "</tr>\n"
     return (

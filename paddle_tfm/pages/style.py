@@ -36,7 +36,7 @@ p { margin: 0 0 0.8rem; max-width: 46rem; overflow-wrap: anywhere; }
 .question { margin: 0.8rem 0 0; color: var(--soft); }
 .compared { margin: 0.8rem 0 0; }
 section { margin: 2.5rem 0; scroll-margin-top: 1rem; }
-section:has(> details) { margin: 0; }
+section:not([id]) { margin: 0; }
 details { border-top: 1px solid var(--line); }
 summary { display: grid; grid-template-columns: 1rem 16rem minmax(0, 1fr); gap: 0 0.5rem; align-items: baseline;
   padding: 0.6rem 0; cursor: pointer; }
@@ -44,6 +44,7 @@ summary::before { content: "▸"; color: var(--accent); } [open] > summary::befo
 summary:hover { background: var(--card); }
 summary :is(h2, h3) { margin: 0; font-size: 1.05rem; }
 summary span { color: var(--soft); font-size: 0.9rem; }
+.note + details { margin-top: 1rem; }
 .within { padding: 0.6rem 0 2rem; scroll-margin-top: 4rem; }
 bdi, dd, td.text, tbody th { overflow-wrap: anywhere; }
 td.number { overflow-wrap: normal; }
@@ -190,8 +191,10 @@ CARDS = """
   .CLASS tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 5.6rem), 1fr));
     gap: 0.4rem 0.9rem; align-content: start; padding: 0.7rem 0.9rem; border-radius: 8px; background: var(--card); }
   .CLASS :is(tbody th, td) { padding: 0; border: 0; text-align: left; }
-  .CLASS :is(tbody th, td.text) { grid-column: 1 / -1; } .CLASS tbody th { font-weight: 600; }
-  .CLASS td::before { content: attr(data-label); display: block; color: var(--soft); font-size: 0.8rem; }
+  .CLASS :is(tbody th, td.text, td.long) { grid-column: 1 / -1; } .CLASS tbody th { font-weight: 600; }
+  .CLASS td::before { content: attr(data-label); display: block; color: var(--soft); font-size: 0.8rem;
+    overflow-wrap: anywhere; }
+  .CLASS :is(td.text, td.long)::before { display: inline; margin-right: 0.6rem; }
 """
 
 

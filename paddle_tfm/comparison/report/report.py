@@ -115,14 +115,13 @@ FILES = "comparison"  # the folder of tables and figures, beside the page
 def page(facts: Facts, parts: Sequence[Part]) -> str:
     """The whole comparison on one page: question, verdict and figure; folded below, all else."""
     comparison = facts.comparison
-    first = [facts.sentence(), *comparison.caveats(even_none=True)]
     return document(
         f"{comparison.name} · comparison",
         "Comparison",
         comparison.name,
         question(comparison),
         verdict(comparison),
-        "".join(f'<p class="compared">{escape(sentence)}</p>' for sentence in first),
+        f'<p class="compared">{escape(facts.sentence())}</p>',
         [Section(part.heading, part.html + _links(part), part.summary, part.folded) for part in parts],
     )
 
