@@ -20,7 +20,7 @@ from matplotlib.ticker import NullLocator
 from rich.cells import cell_len
 
 from paddle_tfm.colours import COLOURS, colour
-from paddle_tfm.pages.axis import Axis
+from paddle_tfm.pages.axis import Axis, Places
 from paddle_tfm.tabular import wrapped
 from paddle_tfm.units import visible
 
@@ -166,7 +166,7 @@ def scale(axes: Axes, side: str, along: Axis, name: Callable[..., str]) -> None:
     axis = getattr(axes, f"{side}axis")
     room = 0 if along.log else 0.02 * (along.high - along.low)
     axes.set(**{f"{side}scale": "log" if along.log else "linear", f"{side}lim": (along.low - room, along.high + room)})
-    axis.set_ticks(along.ticks(), along.names(name))
+    axis.set_ticks(along.ticks(), along.names(name), rotation=90 if isinstance(along, Places) and along.upright else 0)
     axis.set_minor_locator(NullLocator())
 
 
@@ -193,6 +193,21 @@ def heading(figure: FigureBase, text: str, width: float) -> None:
     One of axes, or along an axis, is cut off where it is longer than they are."""
     lines = wrapped(one_line(text), int(width / CELL))
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium", color=INK)
+
+
+def caption(figure: Figure, text: str) -> None:
+    """Sentences below a figure, which `image` with `crop` keeps. What has its place by the layout stays where it is: a
+    legend outside of axes would be laid out again, below the sentences."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for legend in figure.legends:
+        corner = legend.get_window_extent().transformed(figure.transFigure.inverted()).min
+        legend.set_bbox_to_anchor((0, 0, 1, 1), figure.transFigure)
+        legend.set_loc(tuple(corner))
+    width = figure.get_figwidth()
+    with settings(fonts(set(text))[0], 8):
+        lines = wrapped(one_line(text), int(width / (0.8 * CELL)))
+        figure.text(0.01, -0.02, "\n".join(lines), ha="left", va="top", color=INK)
 
 
 METADATA: dict[Picture, tuple[str, ...]] = {  # what would differ by time or version

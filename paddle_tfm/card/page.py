@@ -52,23 +52,22 @@ def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None, ch
     sources = [item.source for item in facts.predictions if item.source.strip()]
     sources = sources or [source for source, _ in facts.about.get("samples", []) if source.strip()]
     sections = [
-        Section("How to use it", _usage(facts, sources)),
-        Section("Scores", _scores(facts, metrics)),
-        Section("Outputs", _outputs(facts, run)),
+        Section("How to use it", _usage(facts, sources), folded=False),
+        Section("Scores", _scores(facts, metrics), folded=False),
+        Section("Outputs", _outputs(facts, run), "what it wrote for texts of the test"),
     ]
     if run is not None:
         texts = sources or [target[:HANDY] for _, target in facts.about.get("samples", [])]
-        sections.append(Section("Attention", _attention(run, texts, chosen)))
+        sections.append(Section("Attention", _attention(run, texts, chosen), "where every head looks"))
+    again = definitions([("train it again", _again(facts)), *environment(facts.about.get("trainings", []))])
     sections += [
-        Section("Learning curves", _curves(facts)),
-        Section("What it is", _what(facts)),
-        Section("What it cannot do", _limits(facts)),
-        Section(
-            "Again", definitions([("train it again", _again(facts)), *environment(facts.about.get("trainings", []))])
-        ),
+        Section("Learning curves", _curves(facts), "validation score and loss of training"),
+        Section("What it is", _what(facts), "task, data, model and training"),
+        Section("What it cannot do", _limits(facts), "lengths and texts beyond which nothing is known of it"),
+        Section("Again", again, "the command that trains it again; machine and versions"),
     ]
     compared = f'<p class="compared">{escape(facts.summary())}</p>'
-    return document(f"{facts.name} · model card", "Model card", facts.name, facts.lead(), compared, sections)
+    return document(f"{facts.name} · model card", "Model card", facts.name, "", facts.lead(), compared, sections)
 
 
 def _shown(folder: Path) -> Path:

@@ -12,6 +12,16 @@ from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.units import listed, plural
 
 
+def question(comparison: Comparison) -> str:
+    """What was asked; "" of one variant, of which nothing is."""
+    others = [row.variant for row in comparison.rows if row.variant != comparison.baseline]
+    if not others:
+        return ""
+    who = f"Is “{others[0]}”" if len(others) == 1 else f"Is any of {len(others)} variants"
+    what = f"{comparison.split} {units.metric_name(comparison.metric)}"
+    return f"{who} better than the baseline “{comparison.baseline}” in {what}?"
+
+
 def verdict(comparison: Comparison) -> str:
     """One sentence: which variant is best, and whether the seeds suffice to say so."""
     best, metric = comparison.rows[0], comparison.metric

@@ -10,18 +10,21 @@ from itertools import pairwise
 
 LOG_RANGE = 10  # the largest value over the smallest, from which a quantity is shown on a logarithmic scale
 MAX_TICKS = 6
+MAX_PLACES = 16
 LEAST_DIGITS = 6
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The values from `low` to `high`, linear or logarithmic. `labels`: what stands at 0, 1, 2 …, where they are no
-    numbers."""
+    """The values from `low` to `high`, linear or logarithmic."""
 
     low: float
     high: float
     log: bool = False
-    labels: Sequence[str] = ()
+
+    def called(self, value: float) -> str:
+        """What a point there is called: a count."""
+        return short(value)
 
     def share(self, value: float) -> float:
         """Where `value` stands: 0 at `low`, 1 at `high`; never beyond."""
@@ -31,17 +34,13 @@ class Axis:
 
     def names(self, name: Callable[..., str]) -> list[str]:
         """What each tick is called: by `name(value, digits=…)` with as many digits as tell each exactly."""
-        if self.labels:
-            return list(self.labels)
         ticks, digits = self.ticks(), LEAST_DIGITS
         while digits < 15 and any(not math.isclose(float(f"{tick:.{digits}g}"), tick, rel_tol=1e-12) for tick in ticks):
             digits += 1
         return [name(tick, digits=digits) for tick in ticks]
 
     def ticks(self) -> list[float]:
-        """Round values within the axis, at most `MAX_TICKS`; of labels, where each stands."""
-        if self.labels:
-            return [float(place) for place in range(len(self.labels))]
+        """Round values within the axis, at most `MAX_TICKS`."""
         if self.log:
             return _log_ticks(self.low, self.high)
         step = _step(self.high - self.low)
@@ -49,9 +48,35 @@ class Axis:
         return [round(number * step, 12) for number in range(first, last + 1)]
 
 
-def labelled(labels: Sequence[str]) -> Axis:
-    """An axis of names, with room at its ends."""
-    return Axis(-0.4, len(labels) - 0.6, labels=labels)
+@dataclass(frozen=True)
+class Places(Axis):
+    """The places 0, 1, … of things in a row, each with its name, which is written upwards where they are many."""
+
+    called_so: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> Places:
+        """One place for each name."""
+        called_so = tuple(names)
+        return cls(-0.5, len(called_so) - 0.5, called_so=called_so)
+
+    def called(self, value: float) -> str:
+        """The name of a place."""
+        return self.called_so[round(value)]
+
+    @property
+    def upright(self) -> bool:
+        """Whether names stand upwards, since they would run into each other."""
+        return LETTER * sum(len(name) + 1 for name in self.called_so) > NARROW
+
+    def names(self, name: Callable[..., str]) -> list[str]:
+        """Those of the ticks."""
+        return [self.called(tick) for tick in self.ticks()]
+
+    def ticks(self) -> list[float]:
+        """Each place, or each second, third, …"""
+        each = math.ceil(len(self.called_so) / MAX_PLACES)
+        return [float(place) for place in range(0, len(self.called_so), each)]
 
 
 def fit(values: Iterable[float], bounds: tuple[float, float] = (-math.inf, math.inf), log: bool = False) -> Axis:
@@ -117,6 +142,10 @@ def xlabels(axis: Axis, name: Callable[..., str]) -> str:
     """The names of an axis' ticks, below a drawing; one at an end stands within it. Those of the class `spare` would
     run into others where the drawing is narrow: each second stays there, or third, …, counted from the last."""
     ticks = [(axis.share(tick), text) for tick, text in zip(axis.ticks(), axis.names(name))]
+    if isinstance(axis, Places) and axis.upright:
+        spans = "".join(f'<span style="left:{100 * share:.2f}%">{escape(text)}</span>' for share, text in ticks)
+        height = LETTER * max(len(text) for _, text in ticks) + GAP
+        return f'<div class="xlabels upright" style="height:{height:.1f}em" aria-hidden="true">{spans}</div>'
     boxes = []
     for share, text in ticks:
         width = LETTER * len(text)

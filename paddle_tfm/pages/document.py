@@ -1,4 +1,4 @@
-"""The frame of a page: its head, what it says first, and its sections with links to them."""
+"""The frame of a page: its head, what it says first, and its sections, folded but for the first."""
 
 from __future__ import annotations
 
@@ -11,28 +11,40 @@ from paddle_tfm.pages.style import colour, css
 
 
 class Section(NamedTuple):
-    """A heading, and the HTML below it."""
+    """A heading, and the HTML below it. `summary`: what is in it, a line beside the heading of a `folded` one."""
 
     heading: str
     html: str
+    summary: str = ""
+    folded: bool = True
 
-    @property
-    def anchor(self) -> str:
-        """What a link to it names."""
-        return re.sub(r"\W+", "-", self.heading.lower()).strip("-")
+    def page(self) -> str:
+        """All of it; a link to `page.html#learning-curves` opens what is folded."""
+        anchor = re.sub(r"\W+", "-", self.heading.lower()).strip("-")
+        heading = f"<h2>{escape(self.heading)}</h2>"
+        if self.folded:
+            return f"<section>{fold(heading, self.summary, self.html, anchor)}</section>"
+        return f'<section id="{anchor}">\n{heading}\n{self.html}\n</section>'
 
 
-def document(title: str, kind: str, heading: str, lead: str, facts: str, sections: Sequence[Section]) -> str:
+def fold(heading: str, summary: str, html: str, anchor: str = "") -> str:
+    """HTML that a click on its heading (HTML) opens. The anchor stands within, where a browser opens it for a link."""
+    what = f"<span>{escape(summary)}</span>" if summary else ""
+    inner = f'<div class="within"{anchor and f" id={chr(34)}{anchor}{chr(34)}"}>\n{html}\n</div>'
+    return f"<details>\n<summary>{heading}{what}</summary>\n{inner}\n</details>"
+
+
+def document(
+    title: str, kind: str, heading: str, question: str, lead: str, facts: str, sections: Sequence[Section]
+) -> str:
     """A whole page.
 
     Args:
-        title: of the window; kind: what sort of page it is, small above the `heading`; lead: the sentence that matters
-            most (text); facts: what else must be known before reading on (HTML).
+        title: of the window; kind: what sort of page it is, small above the `heading`; question: what was asked, "" of
+            none; lead: the sentence that matters most (texts); facts: what else must be known before reading on (HTML).
     """
-    links = "".join(f'<li><a href="#{item.anchor}">{escape(item.heading)}</a></li>' for item in sections)
-    body = "\n".join(
-        f'<section id="{item.anchor}">\n<h2>{escape(item.heading)}</h2>\n{item.html}\n</section>' for item in sections
-    )
+    asked = f'<p class="question">{escape(question)}</p>' if question else ""
+    body = "\n".join(section.page() for section in sections)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -49,10 +61,10 @@ def document(title: str, kind: str, heading: str, lead: str, facts: str, section
 <header>
 <p class="kind">{escape(kind)}</p>
 <h1 dir="auto">{escape(heading)}</h1>
+{asked}
 <p class="verdict">{escape(lead)}</p>
 {facts}
 </header>
-<nav aria-label="Sections"><ul>{links}</ul></nav>
 <main id="content">
 {body}
 </main>
@@ -93,6 +105,7 @@ def _layout(columns: int, texts: int) -> str:
     return "" if columns + texts <= 3 else ' class="narrow"' if columns <= 6 else ' class="wide"'
 
 
+LONG = 20  # letters of a heading, and of half as many of a word, that has a line of a card to itself
 # A number or a short word, which breaks nowhere, in a column of texts too.
 WHOLE = re.compile(r"(<span[^>]*>)?([+−-]?[\d.,]+[ %×]*|[\w.@-]{1,24})(</span>)?")
 
@@ -108,6 +121,8 @@ def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], te
         body += f'<tr role="row"><th scope="row" role="rowheader">{first}</th>'
         for i, cell in enumerate(rest, 1):
             number = ' class="text number"' if i in texts and WHOLE.fullmatch(cell) else _kind(i, texts)
+            word = max(re.sub("<[^>]*>", "", cell).split(), key=len, default="")
+            number = number or (' class="long"' if len(header[i]) > LONG or len(word) > LONG / 2 else "")
             body += f'<td role="cell" data-label="{escape(header[i])}"{number}>{cell}</td>'
         body += "</tr>\n"
     return (

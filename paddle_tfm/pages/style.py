@@ -33,12 +33,19 @@ p { margin: 0 0 0.8rem; max-width: 46rem; overflow-wrap: anywhere; }
 .note { margin: 0.8rem 0 0; }
 .verdict { margin: 1.1rem 0 0; padding-left: 1rem; border-left: 4px solid var(--accent); font-size: 1.3rem;
   font-weight: 500; line-height: 1.4; max-width: 50rem; }
-.compared { margin: 1.1rem 0 0; }
-nav { margin: 1.75rem 0 0; border-block: 1px solid var(--line); }
-nav ul { display: flex; flex-wrap: wrap; gap: 0 1.5rem; margin: 0; padding: 0.4rem 0; list-style: none; }
-nav a { display: inline-block; padding: 0.25rem 0; font-size: 0.9rem; text-decoration: none; }
-nav a:hover { text-decoration: underline; }
-section { margin-top: 3.25rem; scroll-margin-top: 1rem; }
+.question { margin: 0.8rem 0 0; color: var(--soft); }
+.compared { margin: 0.8rem 0 0; }
+section { margin: 2.5rem 0; scroll-margin-top: 1rem; }
+section:not([id]) { margin: 0; }
+details { border-top: 1px solid var(--line); }
+summary { display: grid; grid-template-columns: 1rem 16rem minmax(0, 1fr); gap: 0 0.5rem; align-items: baseline;
+  padding: 0.6rem 0; cursor: pointer; }
+summary::before { content: "▸"; color: var(--accent); } [open] > summary::before { content: "▾"; }
+summary:hover { background: var(--card); }
+summary :is(h2, h3) { margin: 0; font-size: 1.05rem; }
+summary span { color: var(--soft); font-size: 0.9rem; }
+.note + details { margin-top: 1rem; }
+.within { padding: 0.6rem 0 2rem; scroll-margin-top: 4rem; }
 bdi, dd, td.text, tbody th { overflow-wrap: anywhere; }
 td.number { overflow-wrap: normal; }
 code { font: 0.9em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
@@ -95,6 +102,7 @@ svg .grid { stroke: var(--line); stroke-width: 1px; }
 svg .line { stroke-width: 2px; stroke-linejoin: round; }
 svg .band { fill: var(--c); fill-opacity: 0.16; stroke: none; }
 svg .dot { stroke-width: 7px; stroke-linecap: round; }
+svg .spot { stroke-width: 12px; stroke-linecap: round; stroke-opacity: 0; }
 svg .seed { stroke-width: 6px; stroke-linecap: round; stroke-opacity: 0.55; }
 svg .mean { stroke-width: 12px; stroke-linecap: round; }
 svg .interval { stroke-width: 2.5px; }
@@ -126,6 +134,7 @@ figcaption { margin-bottom: 0.6rem; }
 .xlabels span { position: absolute; top: 0.35rem; transform: translateX(-50%); line-height: 1; white-space: nowrap; }
 .xlabels .first { transform: none; }
 .xlabels .last { transform: translateX(-100%); }
+.upright span { writing-mode: vertical-rl; }
 .below { margin: 0.2rem 0 0 3.4rem; text-align: center; max-width: none; }
 
 .map { padding-bottom: 0.4rem; }
@@ -157,15 +166,18 @@ mark.extra { background: var(--bad-paper); box-shadow: inset 0 -2px var(--bad); 
 }
 @media (max-width: 47.99rem) {
   .page { padding: 1.5rem 1rem 3rem; }
-  h1 { font-size: 1.6rem; } .verdict { font-size: 1.1rem; } section { margin-top: 2.5rem; }
+  h1 { font-size: 1.6rem; } .verdict { font-size: 1.1rem; } section { margin: 1.75rem 0; }
+  summary { grid-template-columns: 1rem minmax(0, 1fr); } summary span { grid-column: 2; }
   .facts > div { grid-template-columns: minmax(0, 1fr); }
   .plot > svg, .ylabels { height: 13rem; }
   .pairs { grid-template-columns: minmax(0, 1fr); }
   .pairs li { display: block; margin-bottom: 0.4rem; } .pairs span { display: block; }
 }
 @media print {
-  .page { max-width: none; padding: 0; } nav, .skip, fieldset.against-what { display: none; }
-  small { font-size: 0.8rem; } section { margin-top: 1.5rem; }
+  .page { max-width: none; padding: 0; } .skip, fieldset.against-what { display: none; }
+  [open] > summary::before, summary::before { content: ""; }
+  ::details-content { content-visibility: visible; }
+  small { font-size: 0.8rem; } section { margin: 1.5rem 0; }
   figure, tr, .example, .results > [role="row"] { break-inside: avoid; } h2, h3 { break-after: avoid; }
   mark, .badge { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
@@ -179,8 +191,10 @@ CARDS = """
   .CLASS tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 5.6rem), 1fr));
     gap: 0.4rem 0.9rem; align-content: start; padding: 0.7rem 0.9rem; border-radius: 8px; background: var(--card); }
   .CLASS :is(tbody th, td) { padding: 0; border: 0; text-align: left; }
-  .CLASS :is(tbody th, td.text) { grid-column: 1 / -1; } .CLASS tbody th { font-weight: 600; }
-  .CLASS td::before { content: attr(data-label); display: block; color: var(--soft); font-size: 0.8rem; }
+  .CLASS :is(tbody th, td.text, td.long) { grid-column: 1 / -1; } .CLASS tbody th { font-weight: 600; }
+  .CLASS td::before { content: attr(data-label); display: block; color: var(--soft); font-size: 0.8rem;
+    overflow-wrap: anywhere; }
+  .CLASS :is(td.text, td.long)::before { display: inline; margin-right: 0.6rem; }
 """
 
 

@@ -47,6 +47,7 @@ class Section(Component):
 
         class Speeds(Section):
             heading = "Speeds"
+            summary = "target tokens per second of training"
             place = 450
 
             def tables(self, facts):
@@ -57,7 +58,11 @@ class Section(Component):
 
     kind: ClassVar[str] = "section"
     heading: ClassVar[str] = ""
-    """What stands above it, and in the list at the page's top."""
+    """What stands above it."""
+    summary: ClassVar[str] = ""
+    """What is in it: a line beside the heading, by which a reader decides whether to open it."""
+    folded: ClassVar[bool] = True
+    """Whether it is shown only when a reader opens it. Of the engine's own the scores alone are not."""
     place: ClassVar[int] = 500
     """Where it stands on the page: after those of smaller numbers. Scores 100, claims 150, what was compared 200,
     learning curves 300, outputs 400, runs 700, how to do it again 800, for a paper 850."""

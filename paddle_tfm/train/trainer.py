@@ -169,9 +169,10 @@ class Trainer:
         return None
 
     def _by_parameter(self, step: int, metrics: Mapping[str, float]) -> dict[str, dict[str, float]]:
-        """The norm of each parameter's gradient, of the first step and of every `train.gradient_norms`-th."""
+        """The norm of each parameter's gradient, of the first and the last step, and of every
+        `train.gradient_norms`-th."""
         every = self.run.settings.train.gradient_norms
-        wanted = step == 1 or (every is not None and step % every == 0)
+        wanted = step in (1, self.run.settings.train.steps) or (every is not None and step % every == 0)
         return {"gradient_norms": gradient_norms(self.run.model, metrics["gradient_norm"])} if wanted else {}
 
     def _evaluate(self) -> None:

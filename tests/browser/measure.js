@@ -3,7 +3,7 @@
 (() => {
   const shown = (element) => {
     const style = getComputedStyle(element);
-    if (style.visibility === "hidden") return false;
+    if (style.visibility === "hidden" || !element.checkVisibility()) return false;
     for (let at = element; at; at = at.parentElement) if (getComputedStyle(at).clipPath !== "none") return false;
     return element.getClientRects().length > 0;
   };

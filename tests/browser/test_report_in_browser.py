@@ -27,8 +27,14 @@ def page(comparison):
     return Report(comparison, create_registry(), pytest.fail).write()["page"]
 
 
+def unfold(chromium):
+    chromium.js("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+
+
 def require_readable(chromium, page, width, dark, media="screen"):
     chromium.open(page, width, dark, media)
+    if media == "screen":
+        unfold(chromium)
     seen = chromium.js(MEASURE)
     assert seen["texts"] > 60
     assert seen["wide"] == []
@@ -67,6 +73,7 @@ def test_a_model_card_can_be_read_too(chromium, card, width, dark):
 
 def test_a_layer_of_attention_is_chosen_by_keyboard(chromium, card):
     chromium.open(card, 768)
+    unfold(chromium)
     shown = "[...document.querySelectorAll('.map')].map(map => getComputedStyle(map).display !== 'none')"
     # two layers of the encoder, of cross-attention, which is shown first, and of the decoder
     assert chromium.js(shown) == [False, False, False, True, False, False]
@@ -105,29 +112,46 @@ def test_the_verdict_comes_first_on_a_phone(chromium, page, comparison):
     assert bottom < 640  # without scrolling
 
 
+@pytest.mark.parametrize(("width", "most"), [(360, 5000), (1280, 2500)])
+def test_question_verdict_and_figure_come_first_and_all_else_is_folded(chromium, page, width, most):
+    chromium.open(page, width)
+    shown = "[...document.querySelectorAll('section, .within')].filter(e => e.checkVisibility()).map(e => e.id)"
+    assert [anchor for anchor in chromium.js(shown) if anchor] == ["scores"]
+    assert chromium.js("document.documentElement.scrollHeight") <= most
+    folds = chromium.js("[...document.querySelectorAll('summary')].map(e => [e.innerText, e.checkVisibility()])")
+    assert len(folds) > 8 and all(is_shown and "\n" in text for text, is_shown in folds)  # a heading, and what is in it
+    # A link from elsewhere opens what it names.
+    chromium.js("location.hash = '#learning-curves'")
+    assert [anchor for anchor in chromium.js(shown) if anchor] == ["scores", "learning-curves"]
+
+
 def test_figures_stack_on_a_phone_and_stand_side_by_side_on_a_desk(chromium, page):
     places = "[...document.querySelectorAll('.by.steps figure')].map(f => f.getBoundingClientRect().left)"
     chromium.open(page, 360)
+    unfold(chromium)
     assert len(set(chromium.js(places))) == 1
     chromium.open(page, 1280)
+    unfold(chromium)
     assert len(set(chromium.js(places))) == 2
 
 
 def test_the_keyboard_reaches_everything(chromium, page):
-    """From the top: the link past the navigation, the sections, the axes, the variants; arrows change the axis, the space
-    bar hides a variant, and what has the focus is outlined."""
+    """From the top: the link past the head, what is folded, which the space bar opens, the axes, the variants; arrows
+    change the axis, the space bar hides a variant, and what has the focus is outlined."""
     chromium.open(page, 1280)
     visited = []
     for _ in range(40):
         chromium.press("Tab", 9)
         name, outlined = chromium.js(
-            "(() => { const e = document.activeElement; return [e.id || e.hash || e.tagName,"
+            "(() => { const e = document.activeElement; return [e.id || e.hash || e.nextElementSibling?.id || e.tagName,"
             "getComputedStyle(e).outlineStyle !== 'none']; })()"
         )
         if name == "BODY":
             break
         assert outlined, name
         visited.append(name)
+        if name == "learning-curves":
+            chromium.press(" ", 32)
         if name == "x-steps":
             shown = "getComputedStyle(document.querySelector('.by.tokens')).display"
             assert chromium.js(shown) == "none"
@@ -138,12 +162,13 @@ def test_the_keyboard_reaches_everything(chromium, page):
             assert chromium.js(line) == "inline"
             chromium.press(" ", 32)
             assert chromium.js(line) == "none"
-    assert visited[0] == "#content" and "#scores" in visited
+    assert visited[0] == "#content" and "outputs" in visited
     assert "x-steps" in visited and "show-3" in visited
 
 
 def test_a_screen_reader_gets_tables_names_and_figures_in_words(chromium, page):
     chromium.open(page, 360)  # where tables are shown as cards
+    unfold(chromium)
     nodes = chromium("Accessibility.getFullAXTree")["nodes"]
     roles = [node["role"]["value"] for node in nodes if not node["ignored"]]
     assert roles.count("table") >= 4 and roles.count("rowheader") >= 12 and "columnheader" in roles

@@ -135,7 +135,11 @@ def test_gradients_by_layer_are_joint_norms_of_its_parameters(tmp_path, registry
     assert rows[100, "encoder.layers.0"]["base"] == pytest.approx(10)  # 5 and 15
     assert rows[1, "encoder.layers.10"]["base"] == 7 and rows[200, "encoder.final_norm"]["base"] == 0.5
     assert rows[1, "head"]["a_b & 50%"] == 9 and rows[200, "head"]["a_b & 50%"] is None
-    assert Layers().html(facts).count("<tr") == 1 + 2 * 4
+    first, last = Layers().charts(facts).values()
+    (base,) = [line for line in last.series if line.name == "base"]
+    assert base.points[0] == (0, 2, 2, 2) and base.points[1] == (1, 10, 5, 15)  # a mean, and the range of the seeds
+    assert first.x.names(str) == ["head", "encoder 0", "encoder 10", "encoder final norm"]
+    assert "<title>base: 10 at encoder 0</title>" in last.html()
 
 
 def test_discrepancies_are_those_of_the_checkpoint_that_is_scored(tmp_path, registry):

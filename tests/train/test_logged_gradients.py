@@ -11,13 +11,13 @@ def logged(trainer):
     return {row["step"]: row for row in read_rows(trainer.run.folder / "metrics.jsonl") if "gradient_norms" in row}
 
 
-def test_they_are_logged_at_the_first_step_and_every_nth_and_change_nothing(make_trainer):
+def test_they_are_logged_at_both_ends_and_every_nth_step_and_change_nothing(make_trainer):
     plain, every = make_trainer("train.steps=8", folder="plain"), make_trainer(
         "train.steps=8", "train.gradient_norms=3", folder="every"
     )  # fmt: skip
     results = plain.train(), every.train()
     assert results[0]["test"] == results[1]["test"]
-    assert list(logged(plain)) == [1] and list(logged(every)) == [1, 3, 6]
+    assert list(logged(plain)) == [1, 8] and list(logged(every)) == [1, 3, 6, 8]
     for row in logged(every).values():
         assert math.hypot(*row["gradient_norms"].values()) == pytest.approx(row["gradient_norm"], rel=1e-4)
     names = {name for name, parameter in every.run.model.named_parameters()}

@@ -17,7 +17,7 @@ from paddle_tfm.comparison.report.section_output import Part, parts
 from paddle_tfm.comparison.report.sections.scores import overview
 from paddle_tfm.comparison.runs.finished import grouped
 from paddle_tfm.comparison.table import Comparison
-from paddle_tfm.comparison.verdict import verdict
+from paddle_tfm.comparison.verdict import question, verdict
 from paddle_tfm.files import json_text, write_whole
 from paddle_tfm.pages.document import Section, document
 from paddle_tfm.plotting import image
@@ -113,16 +113,16 @@ FILES = "comparison"  # the folder of tables and figures, beside the page
 
 
 def page(facts: Facts, parts: Sequence[Part]) -> str:
-    """The whole comparison on one page: what came out first, then what was done."""
+    """The whole comparison on one page: question, verdict and figure; folded below, all else."""
     comparison = facts.comparison
-    first = [facts.sentence(), *comparison.caveats(even_none=True)]
     return document(
         f"{comparison.name} · comparison",
         "Comparison",
         comparison.name,
+        question(comparison),
         verdict(comparison),
-        "".join(f'<p class="compared">{escape(sentence)}</p>' for sentence in first),
-        [Section(part.heading, part.html + _links(part)) for part in parts],
+        f'<p class="compared">{escape(facts.sentence())}</p>',
+        [Section(part.heading, part.html + _links(part), part.summary, part.folded) for part in parts],
     )
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paddle_tfm.comparison.report.paper import caption
+from paddle_tfm import plotting
+from paddle_tfm.comparison.report.paper import caption, figure_caption
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text
-from paddle_tfm.plotting import Picture, image
+from paddle_tfm.plotting import Picture
 from paddle_tfm.protocols import Section
 from paddle_tfm.registry import Registry
 
@@ -24,6 +25,8 @@ class Part:
 
     name: str
     heading: str
+    summary: str
+    folded: bool
     html: str
     lines: tuple[str, ...]
     data: Mapping[str, Any]
@@ -77,7 +80,8 @@ def part(name: str, section: Section, facts: Facts, formats: Sequence[Picture]) 
     """
     data, written = section.data(facts), _files(section, facts, formats) if formats else {}
     json_text(data)
-    return Part(name, section.heading or name, section.html(facts), tuple(section.text(facts)), data, written)
+    html, lines = section.html(facts), tuple(section.text(facts))
+    return Part(name, section.heading or name, section.summary, section.folded, html, lines, data, written)
 
 
 def _files(section: Section, facts: Facts, formats: Sequence[Picture]) -> dict[str, str | bytes]:
@@ -86,7 +90,8 @@ def _files(section: Section, facts: Facts, formats: Sequence[Picture]) -> dict[s
     for key, table in section.tables(facts).items():
         files |= {f"{key}.csv": table.csv(), f"{key}.tex": table.latex(key, caption(facts, table))}
     for key, figure in section.figures(facts).items():
-        files |= {f"{key}.{kind}": image(figure, kind) for kind in formats}
+        plotting.caption(figure, figure_caption(facts, section))
+        files |= {f"{key}.{kind}": plotting.image(figure, kind, crop=True) for kind in formats}
     for file in files:
         if not re.fullmatch(r"\w[\w-]*\.\w+", file):
             raise ValueError(f"a table or figure is called by letters, digits, - and _, and not {file!r}")

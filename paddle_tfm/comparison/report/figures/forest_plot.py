@@ -87,19 +87,21 @@ class ForestPlot:
         def x(value: float) -> str:
             return at(self.axis.share(value))
 
+        spoken = escape(f"{bar.name}: {bar.text}")
         parts = [f'<path class="grid" d="M{x(tick)} 0v{SIZE}"/>' for tick in self.axis.ticks()]
         parts += [f'<path class="base" d="M{x(self.base)} 0v{SIZE}"/>'] if math.isfinite(self.base) else []
         height = 0.3 if bar.values else 0.5  # of the mean, above its interval
         if bar.has_interval:
             middle = 1 - height
             caps = "".join(f"M{x(end)} {at(middle - 0.1)}v200" for end in (bar.low, bar.high) if self._is_shown(end))
-            parts.append(f'<path class="interval" d="M{x(bar.low)} {at(middle)}H{x(bar.high)}{caps}"/>')
+            d = f"M{x(bar.low)} {at(middle)}H{x(bar.high)}{caps}"
+            parts.append(f'<path class="interval" d="{d}"><title>{spoken}</title></path>')
         for value, text in bar.values:
             d = dot(self.axis.share(value), height)
             parts.append(f'<path class="seed" d="{d}"><title>{escape(text)}</title></path>')
         if math.isfinite(bar.mean):
-            parts.append(f'<path class="mean" d="{dot(self.axis.share(bar.mean), height)}"/>')
-        spoken = escape(f"{bar.name}: {bar.text}")
+            d = dot(self.axis.share(bar.mean), height)
+            parts.append(f'<path class="mean" d="{d}"><title>{spoken}</title></path>')
         frame = f'viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none" role="img" aria-label="{spoken}"'
         domain = f'data-from="{self.axis.low!r}" data-to="{self.axis.high!r}"'
         return f"<svg {frame} {domain}>{''.join(parts)}</svg>"

@@ -18,7 +18,7 @@ from rich.cells import cell_len
 
 from paddle_tfm import plotting, units
 from paddle_tfm.comparison.runs.curves import Point
-from paddle_tfm.pages.axis import SIZE, Axis, at, dot, fit, short, xlabels
+from paddle_tfm.pages.axis import SIZE, Axis, Places, at, dot, fit, short, xlabels
 from paddle_tfm.pages.style import colour
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 6.2, 3.6  # inches: a column and a half of a paper
 KEY_WIDTH = 0.6  # inches of a line in a legend, and between two
-MAX_DOTS = 40  # of a line on the page; more would run together
+MAX_DOTS = 40  # of a line on the page; more would run together, and of so many a pointer finds the nearest
 
 
 class Series(NamedTuple):
@@ -123,18 +123,25 @@ class LineChart:
                 ends = f"{self._y(point.high)}V{self._y(point.low)}"
                 band = f'<path class="interval" d="M{self._x(point.x)} {ends}"/>'
         line = f'<path class="line" d="{self._path([(point.x, point.y) for point in item.points])}"/>'
-        if item.marked and len(item.points) <= MAX_DOTS:
-            for point in item.points:
-                place = self.x.labels[round(point.x)] if self.x.labels else short(point.x)
-                text = f"{item.name}: {self.name(point.y)} at {place}"
+        if item.marked:
+            every = -(-len(item.points) // MAX_DOTS)
+            kind = "dot" if every == 1 else "spot"
+            for point in item.points[::-every]:
+                text = f"{item.name}: {self.name(point.y)} at {self.x.called(point.x)}"
                 d = dot(self.x.share(point.x), 1 - self.y.share(point.y))
-                dots += f'<path class="dot" d="{d}"><title>{escape(text)}</title></path>'
-        return f'<g class="s{item.number} {colour(item.number)}">{band}{line}{dots}</g>'
+                dots += f'<path class="{kind}" d="{d}"><title>{escape(text)}</title></path>'
+        title = f"<title>{escape(item.name)}</title>"
+        return f'<g class="s{item.number} {colour(item.number)}">{title}{band}{line}{dots}</g>'
 
     def figure(self) -> Figure:
         """The chart for a paper, with a legend."""
         texts = [self.x_title, self.y_title, *(item.name for item in self.series)]
-        with plotting.drawing(texts, (WIDTH, HEIGHT)) as figure:
+        upright = (
+            max(map(cell_len, self.x.names(short))) * plotting.CELL
+            if isinstance(self.x, Places) and self.x.upright
+            else 0
+        )
+        with plotting.drawing(texts, (WIDTH, HEIGHT + upright)) as figure:
             by_name = self.draw(figure.subplots())
             plotting.heading(figure, self.y_title, WIDTH)
             if len(by_name) > 1:
@@ -159,7 +166,7 @@ def _draw(axes: Axes, item: Series) -> Any:
     style = plotting.line_style(item.number)
     x, y, low, high = zip(*item.points)
     if len(x) == 1:
-        errors = [[y[0] - low[0]], [high[0] - y[0]]]
+        errors = [[max(0.0, y[0] - low[0])], [max(0.0, high[0] - y[0])]]  # a mean of equal numbers may be rounded
         return axes.errorbar(x, y, errors, color=style.colour, marker=style.marker, capsize=3, linestyle="")
     if any(b > a for a, b in zip(low, high)):
         axes.fill_between(x, low, high, color=style.colour, alpha=0.16, linewidth=0)
@@ -175,7 +182,7 @@ def _legend(figure: Figure, by_name: dict[str, Any]) -> None:
     lines = max(name.count("\n") for name in names) + 1
     longest = max(cell_len(line) for name in names for line in name.split("\n"))
     columns = min(len(names), int(WIDTH / (plotting.CELL * longest + KEY_WIDTH)))
-    figure.set_figheight(HEIGHT + (-(-len(names) // columns) * lines - 1) * plotting.LINE)
+    figure.set_figheight(figure.get_figheight() + (-(-len(names) // columns) * lines - 1) * plotting.LINE)
     numbers = map(str, range(len(names)))
     legend = figure.legend(list(by_name.values()), numbers, loc="outside lower center", ncols=columns, frameon=False)
     for text, name in zip(legend.get_texts(), names):  # a legend leaves out names that begin with "_"

@@ -28,7 +28,7 @@ from paddle_tfm.comparison.runs.curves import Point
 from paddle_tfm.comparison.statistics import CONFIDENCE, Mean, Verdict
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import verdict_text
-from paddle_tfm.pages.axis import fit, labelled
+from paddle_tfm.pages.axis import Places, fit
 from paddle_tfm.tabular import Column, Table, column
 from paddle_tfm.units import listed, plural
 
@@ -204,7 +204,7 @@ def _chart(comparison: Comparison, here: Grid) -> LineChart:
     spoken = "; ".join(f"{item.name}: {units.text(item.points[0].y, unit)}" for item in series if len(item.points) == 1)
     return LineChart(
         series,
-        labelled(levels),
+        Places.of(levels),
         fit([value for item in series for point in item.points for value in (point.low, point.high)], bounds),
         name_of(last),
         f"{comparison.split} {units.metric_name(name)} ({better})",

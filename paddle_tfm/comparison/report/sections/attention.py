@@ -45,6 +45,7 @@ class Attention(Section):
     *animal* or at *street*?"""
 
     heading = "Attention"
+    summary = "weights of every layer and head, on sentences that the variants write differently"
     place = 410
     slow = True
 

@@ -32,6 +32,7 @@ class Ladders(ChartedSection):
     """Each variant's difference to the baseline by training compute: every size, and the line through them."""
 
     heading = "By size"
+    summary = "each difference at each size, and the line through them"
     place = 130
 
     def applies(self, facts: Facts) -> bool:

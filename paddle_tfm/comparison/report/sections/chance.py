@@ -65,6 +65,7 @@ class Chances(ChartedSection):
     """The standard deviation that other seeds, and other test items, give to each difference."""
 
     heading = "Where the chance comes from"
+    summary = "how much other seeds, and other test items, would change each difference"
     place = 130
 
     def applies(self, facts: Facts) -> bool:

@@ -20,6 +20,7 @@ class Claims(Section):
     """What the recipe said before its first run, and what the runs say of it."""
 
     heading = "Claims"
+    summary = "what the recipe said before its first run, and what the runs say of it"
     place = 150
 
     def applies(self, facts: Facts) -> bool:

@@ -39,6 +39,7 @@ class Costs(ChartedSection):
     larger."""
 
     heading = "Quality and cost"
+    summary = "score beside parameters, time and memory"
     place = 220
 
     def applies(self, facts: Facts) -> bool:

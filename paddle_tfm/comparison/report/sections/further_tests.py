@@ -95,6 +95,7 @@ class Tests(Section):
     changed."""
 
     heading = "Further tests"
+    summary = "differences on the other tests that the recipe names"
     place = 130
 
     def applies(self, facts: Facts) -> bool:

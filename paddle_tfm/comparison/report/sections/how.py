@@ -21,6 +21,7 @@ class Runs(Section):
     """How each run ended, and where its folder is."""
 
     heading = "Runs"
+    summary = "how each ended, its best step and its folder"
     place = 700
 
     def tables(self, facts: Facts) -> dict[str, Table]:
@@ -47,6 +48,7 @@ class Again(Section):
     """Commands that train and compare all of it again, the machine, versions and dates."""
 
     heading = "Again"
+    summary = "commands that train and compare it again; machine and versions"
     place = 800
 
     def html(self, facts: Facts) -> str:
@@ -88,6 +90,7 @@ class Paper(Section):
     """How it was done, as a paper says it: the numbers filled in, and the entries of its bibliography."""
 
     heading = "For a paper"
+    summary = "a paragraph of methods, and BibTeX"
     place = 850
 
     def html(self, facts: Facts) -> str:

@@ -20,6 +20,7 @@ class Outputs(Section):
     """What each variant wrote for the same sources, side by side."""
 
     heading = "Outputs"
+    summary = "what each variant wrote for the same sources"
     place = 400
 
     def html(self, facts: Facts) -> str:
@@ -31,6 +32,7 @@ class Lengths(ChartedSection):
     """The deciding metric, or else the first one of texts, by the length of the source in buckets, a line a variant."""
 
     heading = "Scores by length"
+    summary = "a line a variant, by the length of the source"
     place = 350
 
     def applies(self, facts: Facts) -> bool:

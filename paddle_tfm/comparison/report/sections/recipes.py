@@ -23,6 +23,7 @@ class Compared(Section):
     """What was compared: task, data, model and budget."""
 
     heading = "What was compared"
+    summary = "task, data, model and budget"
     place = 200
 
     def text(self, facts: Facts) -> list[str]:
@@ -64,6 +65,7 @@ class Budgets(ChartedSection):
     """The setting that was solved for each variant before the training, and what it got beside the baseline."""
 
     heading = "Equal budgets"
+    summary = "what was solved for each variant before the training"
     place = 210
 
     def applies(self, facts: Facts) -> bool:

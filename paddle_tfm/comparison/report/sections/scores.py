@@ -33,6 +33,8 @@ class Results(Section):
     """Every seed, each variant's mean, and the interval of its difference to the baseline."""
 
     heading = "Scores"
+    summary = "learning curves, every seed, means, and the intervals of the differences"
+    folded = False
     place = 100
 
     def tables(self, facts: Facts) -> dict[str, Table]:
@@ -45,10 +47,14 @@ class Results(Section):
         return {"overview": overview(facts)}
 
     def html(self, facts: Facts) -> str:
-        """The figure with its numbers, the score of every seed, all other metrics, and what the numbers mean."""
+        """The figure with its numbers, and what must stand beside them; folded, every seed, all other metrics, and what
+        the numbers mean."""
         seeds = f"<h3>Every seed</h3>{_seeds(facts).html()}" if "seeds" in self.tables(facts) else ""
         others = f"<h3>Everything else that was measured</h3>{_others(facts.comparison).html()}"
-        return f"{_plot(facts).html()}\n{seeds}\n{others}{document.notes(columns.notes(facts.comparison))}"
+        more = f"{seeds}{others}{document.notes(columns.notes(facts.comparison))}"
+        summary = "every seed, every other metric, and how it was decided"
+        caveats = document.notes(facts.comparison.caveats(even_none=True))
+        return f"{_plot(facts).html()}{caveats}\n{document.fold('<h3>All numbers</h3>', summary, more)}"
 
 
 def overview(facts: Facts) -> Figure:

@@ -89,6 +89,7 @@ class Seeds(ChartedSection):
     """What each look at the seeds so far decided: which variants were open, and who got more seeds."""
 
     heading = "Seeds added, and why"
+    summary = "what each look at the seeds so far decided"
     place = 130
 
     def applies(self, facts: Facts) -> bool:

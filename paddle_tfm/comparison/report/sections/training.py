@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
@@ -11,15 +12,15 @@ from paddle_tfm import units
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.runs.curves import AXES, RunCurves, mean_points
+from paddle_tfm.comparison.runs.curves import AXES, Point, RunCurves, mean_points
 from paddle_tfm.comparison.runs.finished import Result
 from paddle_tfm.pages import document
+from paddle_tfm.pages.axis import Places
 from paddle_tfm.pages.style import colour
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Table, column
 
 DISCREPANCIES = {"mean": "|μ_run − μ_B| / σ_B", "deviation": "|σ_run / σ_B − 1|"}  # name in the log → its formula
-ByLayer = dict[str, dict[int, dict[str, float]]]  # variant → step → layer → norm
 
 
 def logged_chart(facts: Facts, metric: str, title: str, log: bool = False) -> LineChart | None:
@@ -47,6 +48,7 @@ class Curves(Section):
     """Learning curves of the deciding metric and of the loss, on steps, tokens or seconds."""
 
     heading = "Learning curves"
+    summary = "validation scores and loss of training, by steps, tokens or seconds"
     place = 300
 
     def html(self, facts: Facts) -> str:
@@ -82,6 +84,7 @@ class Gradients(ChartedSection):
     diverging."""
 
     heading = "Gradient norms"
+    summary = "how rough each training was"
     place = 310
 
     def applies(self, facts: Facts) -> bool:
@@ -98,72 +101,82 @@ class Gradients(ChartedSection):
         return ["Before clipping, a mean over stretches of steps; the band is the range of the seeds."]
 
 
-class Layers(Section):
-    """The norm of the gradient of each layer, at the first step and at every step that logged it: where in the model
-    gradients vanish or grow."""
+class Layers(ChartedSection):
+    """The norm of the gradient of each layer, at the first step, at the last and at every step that logged it: where in
+    the model gradients vanish or grow."""
 
     heading = "Gradient norms by layer"
+    summary = "where in the model gradients vanish or grow"
     place = 315
+    has_tables = False  # a row for each step and layer is too long
 
     def applies(self, facts: Facts) -> bool:
         """Whether any step of a run logged them."""
         return bool(facts.once(_norms))
 
+    def charts(self, facts: Facts) -> dict[str, LineChart]:
+        """Of the first and of the last step a line for each variant, from layer to layer."""
+        steps = facts.once(_norms)
+        ends = {"first": min(steps), **({"last": max(steps)} if len(steps) > 1 else {})}
+        return {f"gradient-norms-by-layer-{name}": _by_layer(facts, step) for name, step in ends.items()}
+
+    def notes(self, facts: Facts) -> list[str]:
+        """What a point is."""
+        return [
+            "The joint norm of the gradients of all parameters of a layer before clipping: the mean over seeds, and "
+            "their range. The first and the last step are always logged; further ones where the recipe says "
+            "train.gradient_norms: 100, for every hundredth."
+        ]
+
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each step and layer."""
-        norms = facts.once(_norms)
-        return {"gradient-norms-by-layer": _table(norms, _steps(norms))}
+        norms, names = facts.once(_norms), [row.variant for row in facts.comparison.rows]
+        rows = [(step, layer) for step, layers in norms.items() for layer in layers]
 
-    def html(self, facts: Facts) -> str:
-        """Of the table the first and the last step."""
-        norms = facts.once(_norms)
-        steps = _steps(norms)
-        note = (
-            "The joint norm of the gradients of all parameters of a layer before clipping, means over seeds. The first "
-            "step is always logged; further ones where the recipe says train.gradient_norms: 100, for every hundredth."
-        )
-        table = _table(norms, list(dict.fromkeys([steps[0], steps[-1]])))
-        return f"{document.notes([note])}{table.html()}"
+        def value(variant: str, row: tuple[int, str]) -> float | None:
+            values = norms[row[0]][row[1]].get(variant)
+            return fmean(values) if values else None
+
+        columns = [
+            column("layer", of=lambda row: row[1]),
+            column("step", None, "{:,}".format, right=True, of=lambda row: row[0]),
+            *(column(name, None, "{:.3g}".format, right=True, of=partial(value, name), none="–") for name in names),
+        ]
+        return {"gradient-norms-by-layer": Table(columns, rows, "Norm of the gradient before clipping, by layer")}
+
+
+ByLayer = dict[int, dict[str, dict[str, list[float]]]]  # step → layer → variant → norms of its seeds
 
 
 def _norms(facts: Facts) -> ByLayer:
-    """Means over the runs of a variant that logged a step."""
+    """What the runs logged, the layers in the order of the model."""
     norms: ByLayer = {}
-    for row in facts.comparison.rows:
-        logged = [curve.gradients for curve in facts.curves[row.variant] if curve.gradients]
-        for step in sorted({step for run in logged for step in run}):
-            runs = [run[step] for run in logged if step in run]
-            layers = dict.fromkeys(layer for run in runs for layer in run)
-            means = {layer: fmean(run.get(layer, math.nan) for run in runs) for layer in layers}
-            norms.setdefault(row.variant, {})[step] = means
-    return norms
+    for variant, curves in facts.curves.items():
+        for curve in curves:
+            for step, layers in curve.gradients.items():
+                for layer, norm in layers.items():
+                    if math.isfinite(norm):
+                        norms.setdefault(step, {}).setdefault(layer, {}).setdefault(variant, []).append(norm)
+    return dict(sorted(norms.items()))
 
 
-def _steps(norms: ByLayer) -> list[int]:
-    return sorted({step for by_step in norms.values() for step in by_step})
+def _by_layer(facts: Facts, step: int) -> LineChart:
+    layers = facts.once(_norms)[step]
 
+    def points(variant: str) -> list[Point]:
+        logged = [(place, of[variant]) for place, of in enumerate(layers.values()) if variant in of]
+        return [Point(float(place), fmean(norms), min(norms), max(norms)) for place, norms in logged]
 
-def _table(norms: ByLayer, steps: Sequence[int]) -> Table:
-    def value(variant: str, row: tuple[int, str]) -> float | None:
-        norm = norms[variant].get(row[0], {}).get(row[1], math.nan)
-        return norm if math.isfinite(norm) else None
-
-    layers = dict.fromkeys(layer for by_step in norms.values() for means in by_step.values() for layer in means)
-    rows = [
-        (step, layer) for step in steps for layer in layers if any(layer in by.get(step, {}) for by in norms.values())
-    ]
-    columns = [
-        column("layer", of=lambda row: row[1]),
-        column("step", None, "{:,}".format, right=True, of=lambda row: row[0]),
-        *(column(name, None, "{:.3g}".format, right=True, of=partial(value, name), none="–") for name in norms),
-    ]
-    return Table(columns, rows, "Norm of the gradient before clipping, by layer")
+    titles = "layer", f"norm of the gradient at step {step:,}"
+    x = Places.of(re.sub(r"[._]+(layers[.])?", " ", layer) for layer in layers)
+    return LineChart.fitted(facts.lines(points), titles, log=True, x=x)
 
 
 class Norms(ChartedSection):
     """How far what norms use in evaluation is from what they used in training, by norm and by step."""
 
     heading = "Norms: training against evaluation"
+    summary = "how far running statistics are from those of a batch"
     place = 320
 
     def applies(self, facts: Facts) -> bool:

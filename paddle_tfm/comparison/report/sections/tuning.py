@@ -21,6 +21,7 @@ class Tuning(Section):
     nothing."""
 
     heading = "Tuning"
+    summary = "the trials of each variant, and what they chose"
     place = 160
 
     def applies(self, facts: Facts) -> bool:
@@ -90,6 +91,7 @@ class Untuned(Section):
     """Each verdict beside the one that the recipe's own values give, on the same seeds."""
 
     heading = "Without tuning"
+    summary = "the same differences with the values of the recipe"
     place = 165
 
     def applies(self, facts: Facts) -> bool:
