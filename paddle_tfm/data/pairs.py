@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from pathlib import PurePath
+from typing import ClassVar
 
 from paddle_tfm.data import markup
-from paddle_tfm.data.lines import File, decoded, lines, one_line, opened
+from paddle_tfm.data.lines import File, decoded, lines, one_line, opened, require_encoding
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.randomness import digest
 
@@ -21,26 +22,27 @@ Pair = tuple[str, str]
 Row = tuple[int, str, str]  # number of its line, source, target; either text may be empty
 DELIMITERS = ("\t", ";", ",", "|")  # of a .csv; where two fit alike, the first
 SAMPLE = 20  # lines of a .csv by which its delimiter is chosen
+MAX_RATIO = 1000
 SHOWN = 5  # lines that a sentence names
 BETWEEN = frozenset(" \t\r\n,[]")  # the items of a JSON list
 
 
 @dataclass(frozen=True)
 class Files:
-    """Files of pairs, and how they are read.
+    """Files of pairs, and how they are read: `{files: [a.en, a.de], ratio: 3}` in a recipe.
 
     Args:
         files: one of pairs; or one of sources and one of targets, line by line. ratio: how often each pair stands in an
-            epoch; 0.25: a quarter of them, chosen by a hash.
+            epoch; 2.25: two times, and a quarter of them, chosen by a hash, once more.
         columns: where source and target stand: numbers from 0, or names of the header, of a table; keys of JSON, where
             `translation.en` goes deeper; languages of a TMX. encoding: of all bytes; default: by the byte order mark,
             else UTF-8.
         delimiter: between the columns of a table. Default: a TAB; of a .csv what fits its first lines. header: whether
             the first line of a table is none of pairs. Default: where `columns` are names. quoted: whether quotation
             marks enclose cells, as in CSV. Default: where the delimiter is no TAB.
-    Raises:
-        ValueError: an option is out of range.
     """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # a misspelt key of a recipe is no key
 
     files: str | list[str]
     ratio: float = 1.0
@@ -52,6 +54,31 @@ class Files:
 
     def __str__(self) -> str:
         return self.files if isinstance(self.files, str) else " and ".join(self.files)
+
+    def require_sound(self, option: str) -> None:
+        """Raises ValueError where a setting is out of range; `option` is what the files are given by."""
+        if isinstance(self.files, list) and len(self.files) != 2:
+            raise ValueError(f"`{option}` must be one file or two, but has {len(self.files)}")
+        if not 0 < self.ratio <= MAX_RATIO:
+            raise ValueError(f"`ratio` of {self} must be above 0 and at most {MAX_RATIO}, but is {self.ratio}")
+        require_encoding(self.encoding)
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
+            raise ValueError(
+                f"`delimiter` must be one character between the cells of a table, but is {self.delimiter!r}"
+            )
+        columns = [0, 1] if self.columns is None else self.columns
+        named = all(isinstance(column, str) and column for column in columns)
+        if len(columns) != 2 or not (named or all(isinstance(column, int) and column >= 0 for column in columns)):
+            raise ValueError(
+                f"`columns` must be two numbers from 0 on, or two names, those of source and target, but is {columns}"
+            )
+
+    def repeated(self, texts: Callable[[Files], Iterator[Pair]]) -> Iterator[Pair]:
+        """The pairs that `texts` reads, as often as `ratio` says."""
+        for _ in range(int(self.ratio)):
+            yield from texts(self)
+        if rest := self.ratio % 1:
+            yield from (pair for pair in texts(self) if digest("ratio", *pair) < rest * 2**64)
 
 
 def ignore(sentence: str) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
+from itertools import chain
+from typing import Any
 
 from paddle_tfm.data import datasets
-from paddle_tfm.data.lines import require_encoding
 from paddle_tfm.data.pairs import Files, Pair, pairs, share
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Dataset, Example, Task
@@ -34,6 +36,9 @@ class Parallel(Task):
     Paths are relative to the current folder. Files are read as a stream, a few times over. Pairs that are empty on both
     sides are skipped; those that are on one are refused, or with `drop_empty` dropped and counted.
 
+    `train` may also be a list of such files, each with how often its pairs stand in an epoch, and with options of its
+    own: ``[{files: [a.en, a.de], ratio: 3}, {files: b.csv, columns: [en, de], encoding: utf-16, ratio: 0.5}]``.
+
     `valid` may also be a number: 500 holds out that many pairs of `train`, 0.05 that share of them, chosen by a hash of
     the text on the file's source side, so that equal sources stay together (a number may bring a few pairs more for
     it).
@@ -49,7 +54,7 @@ class Parallel(Task):
 
     def __init__(
         self,
-        train: str | list[str] | None = None,
+        train: str | list[str] | list[Files] | None = None,
         valid: str | list[str] | int | float | None = None,
         test: str | list[str] | None = None,
         columns: list[int] | list[str] | None = None,
@@ -71,12 +76,8 @@ class Parallel(Task):
             _check_share(self.held_out)
         if pairs is not None:
             _check_pairs(pairs)
-        _check_form(columns, encoding, delimiter)
         splits = {"train": train, "valid": valid if self.held_out is None else train, "test": test}
-        for split, files in splits.items():
-            if isinstance(files, list) and len(files) != 2:
-                raise ValueError(f"`{split}` must be one file or two, but has {len(files)}")
-        self.files = {split: None if files is None else Files(files, **form) for split, files in splits.items()}
+        self.files = {split: _several(files, split, form) for split, files in splits.items()}
         self._remarks: list[str] = []
 
     def examples(self, split: str) -> Iterator[Example]:
@@ -89,26 +90,30 @@ class Parallel(Task):
         return (Example(each.target, each.source) for each in examples) if self.reverse else iter(examples)
 
     def read_head(self, split: str) -> None:
-        files = None if split == "valid" and self.held_out is not None else self.files[split]
-        if files is not None and next(pairs(files, self.drop_empty), None) is None:
-            raise UserError(f"{files}: no pair of texts in it, but the split '{split}' needs one")
+        for files in [] if split == "valid" and self.held_out is not None else self.files[split]:
+            if next(pairs(files, self.drop_empty), None) is None:
+                raise UserError(f"{files}: no pair of texts in it, but the split '{split}' needs one")
 
     def remarks(self) -> list[str]:
         return self._remarks
 
     def _read(self, split: str) -> Iterable[Pair]:
         files = self.files[split]
-        if files is None and split == "test":
+        if not files and split == "test":
             return []  # nothing to be scored at the end
-        if files is None:
+        if not files:
             raise UserError(
                 f"task 'parallel' has no file for the split '{split}': give it the option `{split}`"
                 + (", a file or how many pairs of `train` to hold out" if split == "valid" else "")
             )
-        texts = pairs(files, self.drop_empty, self._remarks.append)
+        once = split == "valid" and self.held_out is not None  # what is held out, is held out once
+        texts = chain.from_iterable(self._pairs(each) if once else each.repeated(self._pairs) for each in files)
         if self.held_out is not None and split != "test":
             texts = (pair for pair in texts if (share(pair[0]) <= self._threshold) == (split == "valid"))
         return self._require_pairs(texts, split)
+
+    def _pairs(self, files: Files) -> Iterator[Pair]:
+        return pairs(files, self.drop_empty, self._remarks.append)
 
     def _require_pairs(self, texts: Iterable[Pair], split: str) -> Iterator[Pair]:
         pair = None
@@ -117,19 +122,35 @@ class Parallel(Task):
         if pair is None:
             clauses = {"train": " beside what `valid: {}` holds out", "valid": " that `valid: {}` would hold out"}
             clause = clauses.get(split, "").format(self.held_out) if self.held_out else ""
-            raise UserError(f"{self.files[split]}: no pair of texts in it{clause}, but the split '{split}' needs one")
+            names = _names(self.files[split])
+            raise UserError(f"{names}: no pair of texts in it{clause}, but the split '{split}' needs one")
 
     @cached_property
     def _threshold(self) -> float:
         """Sources whose hash is at most this are held out."""
         if isinstance(self.held_out, float):
             return self.held_out
-        hashes = (share(source) for source, _ in pairs(self.files["train"], self.drop_empty))
+        hashes = (share(source) for files in self.files["train"] for source, _ in pairs(files, self.drop_empty))
         smallest = heapq.nsmallest(self.held_out + 1, hashes)
         if len(smallest) <= self.held_out:
             clause = f"{len(smallest)} pairs, of which `valid: {self.held_out}` leaves none to train on"
-            raise UserError(f"{self.files['train']}: {clause}")
+            raise UserError(f"{_names(self.files['train'])}: {clause}")
         return smallest[self.held_out - 1]
+
+
+def _several(files: str | list[str] | list[Files] | None, split: str, form: dict[str, Any]) -> list[Files]:
+    """The files of a split, read as `form` says where they do not say it themselves."""
+    if files is None:
+        return []
+    several = files if isinstance(files, list) and files and isinstance(files[0], Files) else [Files(files)]
+    for number, each in enumerate(several):
+        several[number] = replace(each, **{key: own for key, own in form.items() if getattr(each, key) is None})
+        several[number].require_sound(split)
+    return several
+
+
+def _names(several: list[Files]) -> str:
+    return ", ".join(map(str, several))
 
 
 def _check_origin(options: list[str]) -> None:
@@ -148,19 +169,6 @@ def _check_share(held_out: int | float) -> None:
         raise ValueError(f"`valid` must be a share of `train` between 0 and 1, but is {held_out}")
     if held_out < 1 and not isinstance(held_out, float):
         raise ValueError(f"`valid` must be a file, a share, or a number of pairs from 1 on, but is {held_out}")
-
-
-def _check_form(columns: list[int] | list[str] | None, encoding: str | None, delimiter: str | None) -> None:
-    require_encoding(encoding)
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ValueError(f"`delimiter` must be one character between the cells of a table, but is {delimiter!r}")
-    if columns is None:
-        return
-    named = all(isinstance(column, str) and column for column in columns)
-    if len(columns) != 2 or not (named or all(isinstance(column, int) and column >= 0 for column in columns)):
-        raise ValueError(
-            f"`columns` must be two numbers from 0 on, or two names, those of source and target, but is {columns}"
-        )
 
 
 def _check_pairs(pairs: list[list[str]]) -> None:

@@ -36,7 +36,7 @@ class Lines:
     """The lines that come in, from anywhere."""
 
     name: str
-    opened: AbstractContextManager[Iterable[str] | Sequence[bytes] | io.BufferedReader]  # the last one is a pipe
+    opened: AbstractContextManager[Iterable[str] | Sequence[bytes] | io.BufferedIOBase]  # the last one: a stream
     total: int | None = None  # how many lines, where counting them is quick
     quiet: bool = False  # no progress bar: they are few, or a person types them
     encoding: str = "utf-8"
@@ -56,8 +56,10 @@ class Lines:
         number, size, by = 0, 0, 0.0
         with self.opened as raw:
             arriving = Arriving(raw) if isinstance(raw, io.BufferedReader) else None
-            lines: Iterable[str | bytes] = raw if arriving is None else raw_lines(arriving.readline, self.name)
-            for number, line in enumerate(lines, 1):
+            given: Iterable[str | bytes] = raw
+            if isinstance(raw, io.BufferedIOBase):
+                given = raw_lines((arriving or raw).readline, self.name)
+            for number, line in enumerate(given, 1):
                 by = by if chunk else time.monotonic() + ARRIVING
                 chunk.append((line if isinstance(line, str) else self._decoded(line, number)).rstrip("\r\n"))
                 size += len(line)
@@ -107,9 +109,8 @@ def open_lines(texts: Sequence[str], source: str | None, encoding: str | None = 
     if source in (None, STANDARD):
         if is_typed := sys.stdin.isatty():
             notes().print("[dim]Type a line, Ctrl-D to end.[/]")
-        return Lines(
-            "standard input", nullcontext(cast(io.BufferedReader, sys.stdin.buffer)), quiet=is_typed, encoding=named
-        )
+        stream = cast(io.BufferedIOBase, sys.stdin.buffer)
+        return Lines("standard input", nullcontext(stream), quiet=is_typed, encoding=named)
     if Path(source).is_fifo() or Path(source).is_char_device():
         return Lines(source, Path(source).open("rb"), encoding=named)
     with opened(source):

@@ -3,11 +3,12 @@
 import gzip
 import os
 import tracemalloc
+from collections import Counter
 
 import pytest
 
 from paddle_tfm import create_registry
-from paddle_tfm.errors import UserError
+from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.protocols import Dataset, Example
 from paddle_tfm_plugins.task.parallel import Parallel
 
@@ -194,6 +195,36 @@ def test_files_are_streamed(folder):
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
+
+
+# -------------------------------------------------------------------------------------------------------------- several
+
+
+def test_several_corpora_with_ratios(folder):
+    (folder / "a.tsv").write_text("".join(f"a{i}\t{i}\n" for i in range(1000)))
+    (folder / "b.csv").write_text("de;en\n" + "".join(f"{i};b{i}\n" for i in range(1000)))
+    files = [{"files": "a.tsv", "ratio": 2.25}, {"files": "b.csv", "columns": ["en", "de"], "ratio": 0.5}]
+    task = create_registry().build("task", {"name": "parallel", "train": files, "valid": 100}, "task")
+    train, held = read(task), read(task, "valid")
+    assert 100 <= len(held) == len(set(held)) <= 102
+    assert not {source for source, _ in train} & {source for source, _ in held}
+    times = Counter(pair for pair in train if pair[0].startswith("a"))
+    assert (set(times.values()), 200 <= list(times.values()).count(3) <= 280) == ({2, 3}, True)
+    assert 420 <= len([pair for pair in train if pair[0].startswith("b")]) <= 520
+    assert train == read(task)
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"files": "a", "ratio": 0}, "`ratio` of a must be above 0 and at most 1000, but is 0.0"),
+        ({"files": ["a"]}, "`train` must be one file or two, but has 1"),
+        ({"files": "a", "ratios": 2}, "Unexpected keyword argument"),
+    ],
+)
+def test_a_list_of_corpora_that_is_wrong(files, sentence):
+    with pytest.raises(RecipeError, match=sentence):
+        create_registry().build("task", {"name": "parallel", "train": [files], "valid": 1}, "task")
 
 
 # ----------------------------------------------------------------------------------------------------------- JSON lines
