@@ -64,6 +64,7 @@ setup(
     install_requires=[
         "babel>=2.14",  # CLDR: the date formats of the `dates` task
         "click>=8.1",  # the command line
+        "lxml>=5.0",  # TMX and XLIFF, without entities and as a stream; sacrebleu brings it
         "matplotlib>=3.8.4",  # the figure of a comparison
         "numpy>=2.2.6",  # text to ids, random draws, statistics of a run; before, `from_dlpack` is read-only
         "pillow>=12.3",  # titles and scales of the images for VisualDL
@@ -86,6 +87,7 @@ setup(
         # Decoding on a CPU at the speed of an engine in C++: `export`, --engine ctranslate2. Before 4.8.1 a damaged
         # file could write beyond its memory.
         "ctranslate2": ["ctranslate2>=4.8.1"],
+        "zstd": ["backports.zstd>=1.0"],  # texts in .zst: the module of Python 3.14's library
         "moses": ["sacremoses>=0.1.1"],  # BLEU as papers on Multi30k print it: the metric `moses_bleu`
         # Runs on a cluster: the executor `ray`. All machines of a cluster have the same version of it.
         "ray": ["ray>=2.50"],
@@ -100,6 +102,7 @@ setup(
             "statsmodels>=0.14",  # Holm's method, intervals, variance components, regression
         ],
         "test": [
+            "backports.zstd>=1.0",  # texts in .zst
             "ctranslate2>=4.8.1",  # what exports are checked against
             "hypothesis>=6.100",  # inputs that nobody would think of
             "jieba>=0.42",  # the tokenizer `chinese_words`

@@ -70,12 +70,13 @@ def _example(line: bytes) -> Example:
 @dataclass
 class Corpus:
     """The splits of a task, those of further tests with texts of their own (`test@name`) among them; a hash of each
-    one's texts; and of each but the training split how many `texts` it has, and how many of its `sources` and
-    `pairs` (of texts alone no pairs) the training split has too."""
+    one's texts; of each but the training split how many `texts` it has, and how many of its `sources` and `pairs` (of
+    texts alone no pairs) the training split has too; and what the tasks remark on their files."""
 
     splits: Mapping[str, Sequence[Example]]
     fingerprint: dict[str, str]
     in_training: dict[str, dict[str, int]] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
     _learned: tuple[str, Codec, dict[str, EncodedTexts]] | None = field(default=None, repr=False)
 
     def encoded(self, plan: Plan) -> tuple[Codec, dict[str, EncodedTexts]]:
@@ -102,7 +103,7 @@ def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
             further test, is empty.
     """
     splits = _all_splits(plan) if splits is None else list(splits)
-    texts, hashes, keys = {}, {}, {}
+    texts, hashes, keys, remarks = {}, {}, {}, {}
     for split in splits:
         of_task, _, test = split.partition(AT)
         component = plan.components[task_path(test) if test else "task"]
@@ -121,9 +122,10 @@ def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
                 keys[split][1].append(hash(item[:2]))
         if not texts[split] and split != "test":
             raise UserError(f"task '{name}': the split '{split}' holds no example, but needs one")
+        remarks.update(dict.fromkeys(task.remarks()))  # a file of which two splits are read says it once
     if "test" in texts and not texts["test"]:
         _require_own_texts(plan)
-    return Corpus(texts, {split: each.hexdigest() for split, each in hashes.items()}, _in_training(keys))
+    return Corpus(texts, {split: each.hexdigest() for split, each in hashes.items()}, _in_training(keys), [*remarks])
 
 
 def _all_splits(plan: Plan) -> list[str]:

@@ -1,117 +1,219 @@
-"""Pairs of texts out of files, one at a time: tables, two files line by line, lines of JSON; all also as .gz.
+"""Pairs of texts out of files, one at a time: tables, two files line by line, JSON, TMX and XLIFF.
 
-Every complaint names the file and the line. Lines without text on either side are skipped.
+Every complaint names the file and the line. Pairs without text on either side are skipped.
 """
 
 from __future__ import annotations
 
-import gzip
+import csv
 import json
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import zip_longest
-from pathlib import Path
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+from pathlib import PurePath
+from typing import ClassVar
 
+from paddle_tfm.data import markup
+from paddle_tfm.data.lines import File, decoded, lines, one_line, opened, require_encoding
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.randomness import digest
 
 Pair = tuple[str, str]
-File = str | Path
-LINE_BYTES = 100_000_000  # of a line at most
-PACKED = {  # what a file begins with: by what it is packed, and what unpacks it
-    b"\xfd7zXZ\0": ("xz", "xz -dk"),
-    b"BZh": ("bzip2", "bzip2 -dk"),
-    b"\x28\xb5\x2f\xfd": ("zstd", "zstd -d"),
-    b"PK\3\4": ("zip", "unzip"),
-    b"\x1f\x8b\x08": ("gzip", "gzip -dk"),
-}
-MARKUP = ("<?xml", "<!doctype", "<tmx", "<html")  # that a file of lines does not begin with
+Row = tuple[int, str, str]  # number of its line, source, target; either text may be empty
+DELIMITERS = ("\t", ";", ",", "|")  # of a .csv; where two fit alike, the first
+SAMPLE = 20  # lines of a .csv by which its delimiter is chosen
+MAX_RATIO = 1000
+SHOWN = 5  # lines that a sentence names
+BETWEEN = frozenset(" \t\r\n,[]")  # the items of a JSON list
 
 
-def raw_lines(readline: Callable[[int], bytes], name: File) -> Iterator[bytes]:
-    """The lines of a file, with their ends, by its `readline`.
+@dataclass(frozen=True)
+class Files:
+    """Files of pairs, and how they are read: `{files: [a.en, a.de], ratio: 3}` in a recipe.
 
-    Raises:
-        UserError: the file is packed otherwise; or a line would fill the memory, which few bytes of a .gz can hold, and
-            a device without end.
+    Args:
+        files: one of pairs; or one of sources and one of targets, line by line. ratio: how often each pair stands in an
+            epoch; 2.25: two times, and a quarter of them, chosen by a hash, once more.
+        columns: where source and target stand: numbers from 0, or names of the header, of a table; keys of JSON, where
+            `translation.en` goes deeper; languages of a TMX. encoding: of all bytes; default: by the byte order mark,
+            else UTF-8.
+        delimiter: between the columns of a table. Default: a TAB; of a .csv what fits its first lines. header: whether
+            the first line of a table is none of pairs. Default: where `columns` are names. quoted: whether quotation
+            marks enclose cells, as in CSV. Default: where the delimiter is no TAB.
     """
-    for number, line in enumerate(iter(partial(readline, LINE_BYTES), b""), 1):
-        if number == 1:
-            _refuse_packed(line, name)
-        if len(line) == LINE_BYTES:
-            raise UserError(f"{name}, line {number}: has {LINE_BYTES:,} bytes or more; is it lines of text?")
-        yield line
 
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # a misspelt key of a recipe is no key
 
-def _refuse_packed(head: bytes, name: File) -> None:
-    for magic, (program, command) in PACKED.items():
-        if head.startswith(magic) and (program != "bzip2" or head[4:10] == b"1AY&SY"):  # BZh alone may begin a text
-            raise UserError(
-                f"{name}: is packed by {program}; unpack it first ({command} FILE): what is read is lines of UTF-8, "
-                "plain or in a .gz"
+    files: str | list[str]
+    ratio: float = 1.0
+    columns: list[int] | list[str] | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+    quoted: bool | None = None
+
+    def __str__(self) -> str:
+        return self.files if isinstance(self.files, str) else " and ".join(self.files)
+
+    def require_sound(self, option: str) -> None:
+        """Raises ValueError where a setting is out of range; `option` is what the files are given by."""
+        if isinstance(self.files, list) and len(self.files) != 2:
+            raise ValueError(f"`{option}` must be one file or two, but has {len(self.files)}")
+        if not 0 < self.ratio <= MAX_RATIO:
+            raise ValueError(f"`ratio` of {self} must be above 0 and at most {MAX_RATIO}, but is {self.ratio}")
+        require_encoding(self.encoding)
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
+            raise ValueError(
+                f"`delimiter` must be one character between the cells of a table, but is {self.delimiter!r}"
+            )
+        columns = [0, 1] if self.columns is None else self.columns
+        named = all(isinstance(column, str) and column for column in columns)
+        if len(columns) != 2 or not (named or all(isinstance(column, int) and column >= 0 for column in columns)):
+            raise ValueError(
+                f"`columns` must be two numbers from 0 on, or two names, those of source and target, but is {columns}"
             )
 
+    def repeated(self, texts: Callable[[Files], Iterator[Pair]]) -> Iterator[Pair]:
+        """The pairs that `texts` reads, as often as `ratio` says."""
+        for _ in range(int(self.ratio)):
+            yield from texts(self)
+        if rest := self.ratio % 1:
+            yield from (pair for pair in texts(self) if digest("ratio", *pair) < rest * 2**64)
 
-def lines(path: File) -> Iterator[str]:
-    """The lines of a UTF-8 file, with their ends; only LF ends a line (not U+2028, which occurs in texts).
 
+def ignore(sentence: str) -> None:
+    """Say it to nobody."""
+
+
+def pairs(files: Files, drop_empty: bool = False, say: Callable[[str], None] = ignore) -> Iterator[Pair]:
+    """The pairs of files that are read as they say.
+
+    Args:
+        drop_empty: leave pairs out of which one side is empty. say: is called with what a user should know: how many
+            these are, and what was guessed of a file.
     Raises:
-        UserError: it is missing, cannot be read, is a pipe, is not UTF-8, or has a line that fills the memory.
+        UserError: with file and line: what cannot be read; that pairs have an empty side.
     """
-    number = 0
-    try:
-        if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
-            raise UserError(f"{path}: a pipe, which can be read only once; write it to a file first")
-        with gzip.open(path, "rb") if str(path).endswith(".gz") else Path(path).open("rb") as file:
-            for number, line in enumerate(raw_lines(file.readline, path), 1):
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file (looked in {Path.cwd()})") from error
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}, line {number}: not UTF-8 (byte 0x{error.object[error.start]:02x} at {error.start + 1})"
-        ) from error
-    except (OSError, ValueError, EOFError, zlib.error) as error:  # a `ValueError`: the path holds a NUL
-        after = f", after line {number}" if number else ""
-        raise UserError(f"{path}{after}: cannot be read: {error}") from error
-
-
-def table(path: File, columns: Sequence[int] = (0, 1)) -> Iterator[Pair]:
-    """Source and target out of two columns, counted from 0, of a file with a TAB between its cells."""
-    for number, line in enumerate(lines(path), 1):
-        if not line.strip():
+    if isinstance(files.files, list):
+        rows = _side_by_side(files.files[0], files.files[1], files.encoding)
+    else:
+        rows = _rows(files.files, files, say)
+    number, empty = 0, []
+    for line, source, target in rows:
+        if not source and not target:
             continue
-        cells = line.split("\t")
-        if len(cells) == 1 and number == 1:
-            _refuse_markup(line, path)
+        number += 1
+        if not source or not target:
+            empty.append((line, "target" if source else "source"))
+        elif drop_empty or not empty:  # else only counted
+            yield source, target
+    if not empty:
+        return
+    which = ", ".join(f"line {line}: the {side}" for line, side in empty[:SHOWN])
+    which += ", …" if len(empty) > SHOWN else ""
+    found = f"{files}: a side is empty in {len(empty):,} of {number:,} pairs ({which})"
+    if not drop_empty:
+        raise UserError(f"{found}; mend them, or leave them out: `drop_empty: true`")
+    say(f"{found}; they were dropped")
+
+
+def _rows(path: str, files: Files, say: Callable[[str], None]) -> Iterator[Row]:
+    with opened(path) as (name, file):
+        form = PurePath(name).suffix.lower()
+        if markup.is_markup(file.peek(100)[:100].replace(b"\0", b"").decode("ascii", "ignore")):
+            yield from markup.rows(file, path, files.columns, files.encoding, say)
+            return
+        texts = decoded(file, path, files.encoding)
+        if form in (".json", ".jsonl", ".ndjson"):
+            yield from _json(texts, path, files.columns or ["source", "target"])
+        else:
+            yield from _table(texts, path, files, form == ".csv", say)
+
+
+# --------------------------------------------------------------------------------------------------------------- tables
+
+
+def _table(texts: Iterator[str], path: File, files: Files, is_csv: bool, say: Callable[[str], None]) -> Iterator[Row]:
+    delimiter, columns = files.delimiter or "\t", files.columns or [0, 1]
+    if guessed := is_csv and not files.delimiter:
+        head = list(islice(texts, SAMPLE))
+        delimiter, texts = _delimiter(head), chain(head, texts)
+    quoted = delimiter != "\t" if files.quoted is None else files.quoted
+    wanted: list[int] = [] if isinstance(columns[0], str) else [int(column) for column in columns]
+    is_header = not wanted if files.header is None else files.header
+    first = True
+    for number, cells in _cells(texts, path, delimiter, quoted):
+        if is_header:
+            is_header, names = False, [cell.strip() for cell in cells]
+            for column in () if wanted else columns:
+                if column not in names:
+                    raise UserError(f"{path}, line {number}: {unknown('column', column, names)}")
+            wanted = wanted or [names.index(str(column)) for column in columns]
+            continue
         if len(cells) == 1:
-            raise UserError(f"{path}, line {number}: no TAB between source and target")
-        if len(cells) <= max(columns):
-            raise UserError(
-                f"{path}, line {number}: {len(cells)} columns, but `columns` asks for column {max(columns)}, counted "
-                "from 0"
-            )
-        source, target = (cells[column].strip() for column in columns)
-        if source or target:
-            yield _full(source, path, number, "source"), _full(target, path, number, "target")
+            raise UserError(f"{path}, line {number}: {_one_cell(cells[0], delimiter)}")
+        if len(cells) <= max(wanted):
+            which = f"column {max(wanted)}, counted from 0" if isinstance(columns[0], int) else f"`{columns}`"
+            raise UserError(f"{path}, line {number}: {len(cells)} columns, but `columns` asks for {which}")
+        source, target = (cells[column].strip() for column in wanted)
+        if guessed and first:
+            skip = "" if files.header is not None or isinstance(columns[0], str) else "; `header: true` would skip it"
+            found = f"{path}: has {_shown(delimiter)} between columns"
+            say(f"{found}; its first pair is {source!r} → {target!r}{skip}")
+        first = False
+        yield number, source, target
 
 
-def side_by_side(source_path: File, target_path: File) -> Iterator[Pair]:
+def _cells(texts: Iterator[str], path: File, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[str]]]:
+    """(number of its last line, cells) of the rows that are not blank."""
+    if not quoted:
+        for number, line in enumerate(texts, 1):
+            if line.strip():
+                yield number, line.split(delimiter)
+        return
+    rows = csv.reader(texts, delimiter=delimiter, strict=True)
+    try:
+        for cells in rows:
+            if any(cell.strip() for cell in cells):
+                yield rows.line_num, [one_line(cell) for cell in cells]
+    except csv.Error as error:
+        raise UserError(
+            f"{path}, line {rows.line_num}: no CSV: {error}; `quoted: false` takes quotation marks as text"
+        ) from error
+
+
+def _delimiter(head: list[str]) -> str:
+    """The one that gives the first lines equally many cells; else the one that gives the first line most."""
+    counts = {}
+    for delimiter in DELIMITERS:
+        rows = [len(cells) for cells in csv.reader(head, delimiter=delimiter) if cells]
+        counts[delimiter] = (len(set(rows)) == 1 and rows[0] > 1, rows[0] if rows else 0)
+    return max(counts, key=counts.__getitem__)
+
+
+def _shown(delimiter: str) -> str:
+    return {"\t": "TAB", " ": "a space"}.get(delimiter, f"“{delimiter}”")
+
+
+def _one_cell(line: str, delimiter: str) -> str:
+    others = [each for each in DELIMITERS if each != delimiter and each in line]
+    hint = f"; is it a table with {_shown(others[0])}? Then say `delimiter: {json.dumps(others[0])}`" if others else ""
+    return f"no {_shown(delimiter)} between source and target{hint}"
+
+
+def _side_by_side(source_path: File, target_path: File, encoding: str | None) -> Iterator[Row]:
     """Line n of the one file with line n of the other."""
     count = [0, 0]
-    for source, target in zip_longest(lines(source_path), lines(target_path)):
+    for source, target in zip_longest(lines(source_path, encoding), lines(target_path, encoding)):
         count[0] += source is not None
         count[1] += target is not None
-        if sum(count) == 2:
-            _refuse_markup(source or "", source_path)
-            _refuse_markup(target or "", target_path)
-        if source is None or target is None or not (source.strip() or target.strip()):
-            continue
-        yield (
-            _full(source.strip(), source_path, count[0], "source"),
-            _full(target.strip(), target_path, count[1], "target"),
-        )
+        if sum(count) == 2 and (text := next((each for each in (source, target) if markup.is_markup(each or "")), "")):
+            raise UserError(
+                f"{source_path if text is source else target_path}: is XML, and two files are read side by side, line "
+                "by line; a TMX or XLIFF is given alone"
+            )
+        if source is not None and target is not None:
+            yield count[0], source.strip(), target.strip()
     if count[0] != count[1]:
         raise UserError(
             f"{source_path} has {count[0]} lines, but {target_path} has {count[1]}: line n of the one must translate "
@@ -119,27 +221,45 @@ def side_by_side(source_path: File, target_path: File) -> Iterator[Pair]:
         )
 
 
-def _refuse_markup(line: str, path: File) -> None:
-    if line.lstrip().lower().startswith(MARKUP):
-        raise UserError(
-            f"{path}: is XML, as TMX is, and pairs are lines: source TAB target, two files side by side, or JSON, an "
-            "object a line; write one of these out of it"
-        )
+# ----------------------------------------------------------------------------------------------------------------- JSON
 
 
-def json_lines(path: File, keys: Sequence[str] = ("source", "target")) -> Iterator[Pair]:
-    """Source and target out of one JSON object a line. A key may go deeper: `translation.en`. A text is one line:
-    line ends and TABs within it become spaces."""
-    for number, line in enumerate(lines(path), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}, line {number}: not JSON: {error}") from error
-        source, target = (_text(row, key, f"{path}, line {number}") for key in keys)
-        if source or target:
-            yield _full(source, path, number, "source"), _full(target, path, number, "target")
+def _json(texts: Iterator[str], path: File, keys: Sequence[int | str]) -> Iterator[Row]:
+    """Source and target out of JSON objects, one a line or in a list. A key may go deeper: `translation.en`."""
+    first = next((line for line in texts if line.strip()), "")
+    items = _of_list if first.lstrip().startswith("[") else _of_lines
+    for number, row in items(chain([first], texts), path):
+        source, target = (_text(row, str(key), f"{path}, line {number}") for key in keys)
+        yield number, source, target
+
+
+def _of_lines(texts: Iterator[str], path: File) -> Iterator[tuple[int, object]]:
+    for number, line in enumerate(texts, 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise UserError(f"{path}, line {number}: not JSON: {error}") from error
+
+
+def _of_list(texts: Iterator[str], path: File) -> Iterator[tuple[int, object]]:
+    """The items of a list, each as soon as its last line is read: a corpus may be larger than memory."""
+    decode, text, closed = json.JSONDecoder().raw_decode, "", False
+    for number, line in enumerate(texts, 1):
+        text, at = text + line, 0
+        while True:
+            while text[at : at + 1] in BETWEEN:
+                closed, at = closed or text[at] == "]", at + 1
+            try:
+                item, at = decode(text, at)
+            except (json.JSONDecodeError, RecursionError) as error:
+                if isinstance(error, RecursionError) or error.pos < len(text.rstrip()):  # no line more would mend it
+                    raise UserError(f"{path}, line {number}: not JSON: {error}") from error
+                break
+            yield number, item
+        text = text[at:]
+    if text.strip() or not closed:
+        raise UserError(f"{path}: not JSON: ends within its list")
 
 
 def _text(row: object, key: str, where: str) -> str:
@@ -155,15 +275,9 @@ def _text(row: object, key: str, where: str) -> str:
         raise UserError(f"{where}: `{key}` must be a text, but is {str(value)[:40]}")
     if any("\ud800" <= letter <= "\udfff" for letter in value):
         raise UserError(f"{where}: `{key}` holds half of a surrogate pair, which is no character")
-    return value.translate(dict.fromkeys(map(ord, "\t\n\r"), " ")).strip()
+    return one_line(value)
 
 
 def share(text: str) -> float:
     """A hash of the text as a number in [0, 1), evenly distributed: a share s of all texts is below s."""
     return digest(text) / 2**64
-
-
-def _full(text: str, path: File, number: int, side: str) -> str:
-    if not text:
-        raise UserError(f"{path}, line {number}: the {side} is empty, but its other side is not")
-    return text

@@ -36,7 +36,7 @@ class Dataset(Component):
 
     Example::
 
-        from paddle_tfm.data.pairs import table
+        from paddle_tfm.data.pairs import Files, pairs
         from paddle_tfm.protocols import Dataset, Example, RemoteFile
 
         class Proverbs(Dataset):
@@ -50,7 +50,7 @@ class Dataset(Component):
                 return [RemoteFile(f"{name}.tsv", (f"{cls.home}/{name}.tsv",)) for name in ("train", "valid", "test")]
 
             def read(self, split, paths):
-                return (Example(*pair) for pair in table(paths[f"{split}.tsv"]))
+                return (Example(*pair) for pair in pairs(Files(str(paths[f"{split}.tsv"]))))
     """
 
     kind: ClassVar[str] = "dataset"

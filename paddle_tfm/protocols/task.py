@@ -77,3 +77,8 @@ class Task(Component):
         Raises:
             UserError: a file is missing, or is not what it must be.
         """
+
+    def remarks(self) -> Iterable[str]:
+        """What a user should know of the files after `examples` has read them: what was guessed, and what was left out.
+        Default: nothing."""
+        return ()

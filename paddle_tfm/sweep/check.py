@@ -179,7 +179,7 @@ def check_texts(plans: Iterable[Plan]) -> list[str]:
         corpus = corpus_of(plan)
         encoded = corpus.encoded(plan)[1]
         require_fit(plan, encoded)
-        sentences += [overlap(corpus.in_training, even_none=True), *of_texts(plan, encoded)]
+        sentences += [*corpus.remarks, overlap(corpus.in_training, even_none=True), *of_texts(plan, encoded)]
     return list(dict.fromkeys(sentences))
 
 

@@ -58,9 +58,10 @@ class Serial:
             manager.unregister(watcher)
 
     def _load(self, plan: Plan) -> Corpus:
-        """The texts of a run; where texts of its tests were trained on, that is said."""
+        """The texts of a run. Said is what their files were taken for, what was left out, and that texts of a test were
+        trained on."""
         corpus = load_corpus(plan)
-        if sentence := overlap(corpus.in_training):
+        for sentence in filter(None, [*corpus.remarks, overlap(corpus.in_training)]):
             self.report(sentence)
         return corpus
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
-from paddle_tfm.data.pairs import side_by_side
+from paddle_tfm.data.pairs import Files, pairs
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
 from paddle_tfm.validators import one_of
 from paddle_tfm_plugins.dataset._upstream import github
@@ -82,8 +82,8 @@ class Multi30k(Dataset):
 
     def read(self, split: str, paths: Mapping[str, Path]) -> Iterator[Example]:
         name = {"train": "train", "valid": "val", "test": self.test}[split]
-        files = (paths[f"{name}.{language}.gz"] for language in self.languages)
-        return (Example(*pair) for pair in side_by_side(*files))
+        files = [str(paths[f"{name}.{language}.gz"]) for language in self.languages]
+        return (Example(*pair) for pair in pairs(Files(files)))
 
 
 def _file(name: str, language: str) -> RemoteFile:

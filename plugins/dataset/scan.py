@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
-from paddle_tfm.data.pairs import lines, share
+from paddle_tfm.data.lines import lines
+from paddle_tfm.data.pairs import share
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
 from paddle_tfm.validators import one_of

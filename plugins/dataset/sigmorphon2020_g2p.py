@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
-from paddle_tfm.data.pairs import table
+from paddle_tfm.data.pairs import Files, pairs
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
 from paddle_tfm.validators import one_of
 from paddle_tfm_plugins.dataset._upstream import github
@@ -75,7 +75,7 @@ class Sigmorphon2020G2P(Dataset):
 
     def read(self, split: str, paths: Mapping[str, Path]) -> Iterator[Example]:
         part = {"valid": "dev"}.get(split, split)
-        return (Example(*pair) for pair in table(paths[f"{self.language}_{part}.tsv"]))
+        return (Example(*pair) for pair in pairs(Files(str(paths[f"{self.language}_{part}.tsv"]))))
 
 
 def _file(language: str, part: str) -> RemoteFile:

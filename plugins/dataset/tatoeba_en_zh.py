@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from paddle_tfm.data.pairs import share, table
+from paddle_tfm.data.pairs import Files, pairs, share
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
 from paddle_tfm.validators import one_of
 from paddle_tfm_plugins.dataset._upstream import github
@@ -52,7 +52,7 @@ class TatoebaEnZh(Dataset):
         return [FILE]
 
     def read(self, split: str, paths: Mapping[str, Path]) -> Iterator[Example]:
-        for pair in table(paths[FILE.name]):
+        for pair in pairs(Files(str(paths[FILE.name]))):
             if split_of(pair[0]) == split:
                 yield Example(*(pair[column] for column in self.columns))
 

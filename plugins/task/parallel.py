@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
+from itertools import chain
+from typing import Any
 
 from paddle_tfm.data import datasets
-from paddle_tfm.data.pairs import Pair, json_lines, share, side_by_side, table
+from paddle_tfm.data.pairs import Files, Pair, pairs, share
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Dataset, Example, Task
-
-Files = str | list[str]  # one file of pairs, or one of sources and one of targets
-JSON = (".jsonl", ".jsonl.gz")
 
 
 class Parallel(Task):
@@ -20,11 +20,24 @@ class Parallel(Task):
 
     `dataset` is ``multi30k`` or ``{name: multi30k, source: de, target: en}``; `paddle-tfm ls data` lists them.
 
-    A split of your own is one file or two: ``file.tsv``, of which `columns` (counted from 0; default [0, 1]) say where
-    source and target stand; ``file.jsonl``, a JSON object a line, of which `columns` are the keys (default [source,
-    target]; ``translation.en`` goes deeper); or ``[sources.en, targets.de]``, line by line. Files are UTF-8, also as
-    .gz; paths are relative to the current folder. They are read as a stream, a few times over. Lines that are blank on
-    both sides are skipped.
+    A split of your own is two files, ``[sources.en, targets.de]``, line by line; or one of pairs, in which `columns`
+    say where source and target stand:
+
+    - a table, TABs between its cells: numbers from 0 (default [0, 1]), or names in its first line, which is then none
+      of pairs (`header: true` says so with numbers);
+    - ``.csv``: the same; `delimiter` is a TAB, ``;``, ``,`` or ``|`` by what fits its first lines, and cells may stand
+      in quotation marks (`quoted`, of any table, says whether);
+    - ``.jsonl``, ``.json``: an object a line, or a list of them; keys (default [source, target]; ``translation.en``
+      goes deeper);
+    - TMX: languages (default: the two of its first unit); XLIFF, which has a source and a target: none.
+
+    Files are plain, or packed by gzip, bzip2, xz, zstd (the extra [zstd]) or zip (``FILE.zip/NAME`` where it holds
+    several). They are UTF-8, or what a byte order mark says; `encoding` names another: gb18030, latin-1, utf-16-le.
+    Paths are relative to the current folder. Files are read as a stream, a few times over. Pairs that are empty on both
+    sides are skipped; those that are on one are refused, or with `drop_empty` dropped and counted.
+
+    `train` may also be a list of such files, each with how often its pairs stand in an epoch, and with options of its
+    own: ``[{files: [a.en, a.de], ratio: 3}, {files: b.csv, columns: [en, de], encoding: utf-16, ratio: 0.5}]``.
 
     `valid` may also be a number: 500 holds out that many pairs of `train`, 0.05 that share of them, chosen by a hash of
     the text on the file's source side, so that equal sources stay together (a number may bring a few pairs more for
@@ -41,29 +54,31 @@ class Parallel(Task):
 
     def __init__(
         self,
-        train: Files | None = None,
-        valid: Files | int | float | None = None,
-        test: Files | None = None,
+        train: str | list[str] | list[Files] | None = None,
+        valid: str | list[str] | int | float | None = None,
+        test: str | list[str] | None = None,
         columns: list[int] | list[str] | None = None,
         reverse: bool = False,
         pairs: list[list[str]] | None = None,
         dataset: Dataset | None = None,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        header: bool | None = None,
+        quoted: bool | None = None,
+        drop_empty: bool = False,
     ):
-        options = {
-            "dataset": dataset, "pairs": pairs, "train": train, "valid": valid, "test": test, "columns": columns
-        }  # fmt: skip
+        form = {"columns": columns, "encoding": encoding, "delimiter": delimiter, "header": header, "quoted": quoted}
+        options = {"dataset": dataset, "pairs": pairs, "train": train, "valid": valid, "test": test, **form}
         _check_origin([option for option, value in options.items() if value is not None])
-        self.dataset, self.pairs, self.reverse = dataset, pairs, reverse
-        self.files: dict[str, Files | None] = {"train": train, "valid": valid, "test": test}
-        self.columns = columns
+        self.dataset, self.pairs, self.reverse, self.drop_empty = dataset, pairs, reverse, drop_empty
         self.held_out = None if isinstance(valid, (str, list)) else valid
         if self.held_out is not None:
             _check_share(self.held_out)
-            self.files["valid"] = train
         if pairs is not None:
             _check_pairs(pairs)
-        for split, files in self.files.items():
-            _check_files(split, files, columns)
+        splits = {"train": train, "valid": valid if self.held_out is None else train, "test": test}
+        self.files = {split: _several(files, split, form) for split, files in splits.items()}
+        self._remarks: list[str] = []
 
     def examples(self, split: str) -> Iterator[Example]:
         if split not in SPLITS:
@@ -75,59 +90,67 @@ class Parallel(Task):
         return (Example(each.target, each.source) for each in examples) if self.reverse else iter(examples)
 
     def read_head(self, split: str) -> None:
-        files = self.files[split]
-        if files is not None and next(_pairs(files, self.columns), None) is None:
-            raise UserError(f"{_file_names(files)}: no pair of texts in it, but the split '{split}' needs one")
+        for files in [] if split == "valid" and self.held_out is not None else self.files[split]:
+            if next(pairs(files, self.drop_empty), None) is None:
+                raise UserError(f"{files}: no pair of texts in it, but the split '{split}' needs one")
+
+    def remarks(self) -> list[str]:
+        return self._remarks
 
     def _read(self, split: str) -> Iterable[Pair]:
         files = self.files[split]
-        if files is None and split == "test":
+        if not files and split == "test":
             return []  # nothing to be scored at the end
-        if files is None:
+        if not files:
             raise UserError(
                 f"task 'parallel' has no file for the split '{split}': give it the option `{split}`"
                 + (", a file or how many pairs of `train` to hold out" if split == "valid" else "")
             )
-        pairs = _pairs(files, self.columns)
+        once = split == "valid" and self.held_out is not None  # what is held out, is held out once
+        texts = chain.from_iterable(self._pairs(each) if once else each.repeated(self._pairs) for each in files)
         if self.held_out is not None and split != "test":
-            pairs = (pair for pair in pairs if (share(pair[0]) <= self._threshold) == (split == "valid"))
-        return self._require_pairs(pairs, split)
+            texts = (pair for pair in texts if (share(pair[0]) <= self._threshold) == (split == "valid"))
+        return self._require_pairs(texts, split)
 
-    def _require_pairs(self, pairs: Iterable[Pair], split: str) -> Iterator[Pair]:
+    def _pairs(self, files: Files) -> Iterator[Pair]:
+        return pairs(files, self.drop_empty, self._remarks.append)
+
+    def _require_pairs(self, texts: Iterable[Pair], split: str) -> Iterator[Pair]:
         pair = None
-        for pair in pairs:
+        for pair in texts:
             yield pair
         if pair is None:
             clauses = {"train": " beside what `valid: {}` holds out", "valid": " that `valid: {}` would hold out"}
             clause = clauses.get(split, "").format(self.held_out) if self.held_out else ""
-            files = _file_names(self.files[split])
-            raise UserError(f"{files}: no pair of texts in it{clause}, but the split '{split}' needs one")
+            names = _names(self.files[split])
+            raise UserError(f"{names}: no pair of texts in it{clause}, but the split '{split}' needs one")
 
     @cached_property
     def _threshold(self) -> float:
         """Sources whose hash is at most this are held out."""
         if isinstance(self.held_out, float):
             return self.held_out
-        hashes = (share(source) for source, _ in _pairs(self.files["train"], self.columns))
+        hashes = (share(source) for files in self.files["train"] for source, _ in pairs(files, self.drop_empty))
         smallest = heapq.nsmallest(self.held_out + 1, hashes)
         if len(smallest) <= self.held_out:
-            files = _file_names(self.files["train"])
-            raise UserError(
-                f"{files}: {len(smallest)} pairs, of which `valid: {self.held_out}` leaves none to train on"
-            )
+            clause = f"{len(smallest)} pairs, of which `valid: {self.held_out}` leaves none to train on"
+            raise UserError(f"{_names(self.files['train'])}: {clause}")
         return smallest[self.held_out - 1]
 
 
-def _pairs(files: Files, columns: list[int] | list[str] | None) -> Iterator[Pair]:
-    if isinstance(files, list):
-        return side_by_side(*files)
-    if files.endswith(JSON):
-        return json_lines(files, columns or ("source", "target"))
-    return table(files, columns or (0, 1))
+def _several(files: str | list[str] | list[Files] | None, split: str, form: dict[str, Any]) -> list[Files]:
+    """The files of a split, read as `form` says where they do not say it themselves."""
+    if files is None:
+        return []
+    several = files if isinstance(files, list) and files and isinstance(files[0], Files) else [Files(files)]
+    for number, each in enumerate(several):
+        several[number] = replace(each, **{key: own for key, own in form.items() if getattr(each, key) is None})
+        several[number].require_sound(split)
+    return several
 
 
-def _file_names(files: Files) -> str:
-    return files if isinstance(files, str) else " and ".join(files)
+def _names(several: list[Files]) -> str:
+    return ", ".join(map(str, several))
 
 
 def _check_origin(options: list[str]) -> None:
@@ -146,18 +169,6 @@ def _check_share(held_out: int | float) -> None:
         raise ValueError(f"`valid` must be a share of `train` between 0 and 1, but is {held_out}")
     if held_out < 1 and not isinstance(held_out, float):
         raise ValueError(f"`valid` must be a file, a share, or a number of pairs from 1 on, but is {held_out}")
-
-
-def _check_files(split: str, files: Files | None, columns: list[int] | list[str] | None) -> None:
-    if isinstance(files, list) and len(files) != 2:
-        raise ValueError(f"`{split}` must be one file or two, but has {len(files)}")
-    if columns is None or not isinstance(files, str):
-        return
-    if files.endswith(JSON):
-        if len(columns) != 2 or not all(isinstance(column, str) and column for column in columns):
-            raise ValueError(f"`columns` must be two keys of {files}, those of source and target, but is {columns}")
-    elif len(columns) != 2 or not all(isinstance(column, int) and column >= 0 for column in columns):
-        raise ValueError(f"`columns` must be two numbers from 0 on, those of source and target, but is {columns}")
 
 
 def _check_pairs(pairs: list[list[str]]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from paddle_tfm.data import datasets
-from paddle_tfm.data.pairs import lines
+from paddle_tfm.data.lines import lines, require_encoding
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.protocols import SPLITS, Dataset, Example, Excerpt, Task
 from paddle_tfm.validators import positive
@@ -19,8 +19,9 @@ LAST_WORD = re.compile(r"\S*\Z")
 class Text(Task):
     """Running text for decoder-only models: an empty source, and a text as target, whole or in blocks.
 
-    The text is one side of a `dataset` (`side`: source | target), or UTF-8 files of your own, `train`, `valid` and
-    `test`, plain or .gz, relative to the current folder. `valid` may also be a number below 1: that share of `train`,
+    The text is one side of a `dataset` (`side`: source | target), or files of your own, `train`, `valid` and `test`,
+    relative to the current folder: plain, or packed as those of the task `parallel` may be; in UTF-8, or what a byte
+    order mark or `encoding` says. `valid` may also be a number below 1: that share of `train`,
     its last lines. A line that equals the one before counts once, as in corpora where a sentence has several
     translations.
 
@@ -44,7 +45,9 @@ class Text(Task):
         test: str | None = None,
         block: int | None = None,
         stride: int | None = None,
+        encoding: str | None = None,
     ):
+        require_encoding(encoding)
         if (dataset is None) == (train is None):
             raise ValueError("either `dataset` or `train`, a file, must say where the text comes from")
         if dataset is not None and (valid is not None or test is not None):
@@ -57,6 +60,7 @@ class Text(Task):
         if stride is not None and (block is None or not 0 < stride <= block):
             raise ValueError(f"`stride` must be from 1 to `block`={block}, but is {stride}")
         self.dataset, self.side, self.block, self.stride = dataset, side, block, stride
+        self.encoding = encoding
         self.files = {"train": train, "valid": valid, "test": test}
 
     def examples(self, split: str) -> Iterator[Example]:
@@ -69,7 +73,7 @@ class Text(Task):
         return (Excerpt("", block) for block in blocks(texts, self.block, stride))
 
     def read_head(self, split: str) -> None:
-        if isinstance(file := self.files[split], str) and next(_text(file), None) is None:
+        if isinstance(file := self.files[split], str) and next(self._text(file), None) is None:
             raise UserError(f"{file}: no text in it, but the split '{split}' needs some")
 
     def _lines(self, split: str) -> Iterator[str]:
@@ -80,14 +84,13 @@ class Text(Task):
         if file is None:
             return iter(())  # nothing to be scored at the end
         if not isinstance(share, float) or split == "test":
-            return _text(file)
+            return self._text(file)
         train = self.files["train"]
-        first = round((1 - share) * sum(1 for _ in _text(train)))
-        return (line for number, line in enumerate(_text(train)) if (number >= first) == (split == "valid"))
+        first = round((1 - share) * sum(1 for _ in self._text(train)))
+        return (line for number, line in enumerate(self._text(train)) if (number >= first) == (split == "valid"))
 
-
-def _text(file: str) -> Iterator[str]:
-    return (line.rstrip("\r\n") for line in lines(file) if line.strip())
+    def _text(self, file: str) -> Iterator[str]:
+        return (line.rstrip("\r\n") for line in lines(file, self.encoding) if line.strip())
 
 
 def _without_repeats(texts: Iterable[str]) -> Iterator[str]:

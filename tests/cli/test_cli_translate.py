@@ -16,6 +16,7 @@ import subprocess
 import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from command_line import TINY, call
@@ -24,7 +25,7 @@ from rich.console import Console
 import paddle_tfm
 from paddle_tfm.cli.translate import jobs
 from paddle_tfm.cli.translate import lines as cli_lines
-from paddle_tfm.data import pairs
+from paddle_tfm.data import lines as data_lines
 from paddle_tfm.inference.translate import Translation
 
 PADDLE = ("--engine", "paddle")  # tests/export has the other
@@ -90,6 +91,25 @@ def test_packed_files(run, input_file):
     assert translate(run, "--input", "in.txt.gz", "--output", "out.gz") == ""
     with gzip.open("out.gz", "rt", encoding="utf-8") as file:
         assert file.read() == out
+    Path("in.xz").write_bytes(lzma.compress(input_file.read_bytes()))
+    assert translate(run, "--input", "in.xz") == out
+    packed = call("translate", run, *PADDLE, stdin=Path("in.xz").read_bytes())
+    assert (packed.status, packed.out) == (2, "")
+    assert "standard input: holds what is packed by xz; unpack that first" in packed.err
+
+
+def test_encodings(run, tmp_path):
+    texts = "1 2\n3 好\n"
+    Path("utf8").write_text(texts, "utf-8")
+    out = translate(run, "--input", "utf8")
+    Path("marked").write_bytes(texts.encode("utf-16"))
+    assert translate(run, "--input", "marked") == out
+    Path("gbk").write_bytes(texts.encode("gbk"))
+    assert translate(run, "--input", "gbk", "--encoding", "gbk") == out
+    assert translate(run, "--encoding", "gbk", stdin=texts.encode("gbk")) == out
+    assert "; --encoding names another encoding" in call("translate", run, *PADDLE, "--input", "gbk").err
+    unknown = call("translate", run, "--encoding", "gbkk", "1")
+    assert (unknown.status, "but is 'gbkk'; did you mean 'gbk'?" in unknown.err) == (2, True)
 
 
 def test_a_line_ends_where_a_line_feed_is_and_nowhere_else(run):
@@ -135,8 +155,8 @@ def test_lines_are_read_and_written_a_chunk_at_a_time(run, input_file, monkeypat
 
     real = cli_lines.open_lines
 
-    def watch(texts, source):
-        return replace(real(texts, source), opened=nullcontext(Watched(input_file.read_bytes().splitlines(True))))
+    def watch(*arguments):
+        return replace(real(*arguments), opened=nullcontext(Watched(input_file.read_bytes().splitlines(True))))
 
     monkeypatch.setattr("paddle_tfm.cli.translate.open_lines", watch)
     translate(run, "--input", input_file, "--output", "out.txt")
@@ -259,11 +279,11 @@ def test_an_attention_without_weights_is_refused_and_nothing_is_written(tmp_path
     "arguments, message",
     [
         (["--input", "in.txt", "1 2"], "--input: there are TEXTs too; give one or the other"),
-        (["--input", "absent.txt"], "absent.txt: No such file or directory"),
-        (["--input", "folder"], "folder: Is a directory"),
-        (["--input", "cut.gz"], "cut.gz after line 1000: not a whole gzip file: "),
+        (["--input", "absent.txt"], "absent.txt: no such file (looked in "),
+        (["--input", "folder"], "folder: cannot be read: [Errno 21] Is a directory"),
+        (["--input", "cut.gz"], "cut.gz: cannot be read: Compressed file ended before"),
         (["--input", "long.gz"], "long.gz, line 1: has 10,000 bytes or more; is it lines of text?"),
-        (["--input", "twice.gz"], "twice.gz: is packed by xz; unpack it first"),
+        (["--input", "twice.gz"], "twice.gz: holds what is packed by xz; unpack that first"),
         (["--input", "in.txt", "--output", "in.txt"], "--output in.txt: that is the input; name another file"),
         (["--output", "no/such/file", "1"], "--output no/such/file: no file can be written there"),
         (["--output", "folder", "1"], "--output folder: no file can be written there"),
@@ -278,7 +298,7 @@ def test_an_attention_without_weights_is_refused_and_nothing_is_written(tmp_path
     ],
 )  # fmt: skip
 def test_what_the_user_can_mend_is_one_sentence(run, input_file, tmp_path, arguments, message, monkeypatch):
-    monkeypatch.setattr(pairs, "LINE_BYTES", 10_000)
+    monkeypatch.setattr(data_lines, "LINE_BYTES", 10_000)
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file").write_text("")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"1 2\n" * 1000)[:-4])
@@ -318,7 +338,7 @@ def test_what_was_translated_before_a_broken_end_stays(run, input_file, tmp_path
     monkeypatch.setattr(cli_lines, "CHUNK_LINES", 2)
     (tmp_path / "bad.gz").write_bytes(gzip.compress(input_file.read_bytes())[:-4])
     done = call("translate", run, *PADDLE, "--input", "bad.gz", "--output", "out.txt")
-    assert (done.status, "bad.gz after line 10: not a whole gzip file" in done.err) == (2, True)
+    assert (done.status, "bad.gz: cannot be read: Compressed file ended" in done.err) == (2, True)
     assert (tmp_path / "out.txt").read_text() == whole
 
 

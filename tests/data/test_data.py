@@ -12,7 +12,7 @@ import pytest
 from paddle_tfm import UserError, create_registry, load_recipe
 from paddle_tfm.data.batches import Stream, collate, in_order
 from paddle_tfm.data.codec import Codec
-from paddle_tfm.data.pairs import raw_lines
+from paddle_tfm.data.lines import raw_lines
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD, UNKNOWN, Vocabulary
 from paddle_tfm.protocols import Example
 from paddle_tfm.recipe.plan import plan_run
@@ -35,7 +35,7 @@ def planned(*overrides):
     ],
 )
 def test_what_is_packed_is_told_by_its_head(head, program):
-    with pytest.raises(UserError, match=f"^texts: is packed by {program}; unpack it first"):
+    with pytest.raises(UserError, match=f"^texts: holds what is packed by {program}; unpack that first"):
         list(raw_lines(io.BytesIO(head).readline, "texts"))
     assert list(raw_lines(io.BytesIO(b"BZh begins a text").readline, "texts")) == [b"BZh begins a text"]
 

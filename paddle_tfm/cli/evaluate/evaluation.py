@@ -13,8 +13,8 @@ from typing import Any
 from paddle_tfm.caveats import said
 from paddle_tfm.cli.common import warn
 from paddle_tfm.cli.evaluate import scores
-from paddle_tfm.data import pairs
 from paddle_tfm.data.corpus import load_corpus
+from paddle_tfm.data.lines import lines
 from paddle_tfm.data.shapes import check_texts
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.predictions import predictions_file, squeezed
@@ -142,13 +142,13 @@ def read_hypotheses(file: Path, texts: Sequence[Example], split: str, joined: Ca
     Raises:
         UserError: they are no text, or not as many.
     """
-    lines = list(islice(pairs.lines(file), len(texts) + 1))
-    if len(lines) != len(texts):
-        number = f"{len(lines):,}" if len(lines) < len(texts) else "more"
+    outputs = list(islice(lines(file), len(texts) + 1))
+    if len(outputs) != len(texts):
+        number = f"{len(outputs):,}" if len(outputs) < len(texts) else "more"
         raise UserError(f"{file} has {number} lines, but the {split} split has {len(texts):,} examples; one each")
     return [
         Prediction(text.source, squeezed(joined(text.target)), squeezed(joined(line)))
-        for text, line in zip(texts, lines)
+        for text, line in zip(texts, outputs)
     ]
 
 

@@ -38,7 +38,8 @@ OF_TRANSLATING = {  # parameters that mean nothing where a text is continued →
 @click.command(name="translate")
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", "source", metavar="FILE", help="Lines to translate: UTF-8, .gz too, - for standard input.")
+@click.option("--input", "source", metavar="FILE", help="Lines to translate, packed or not; - for standard input.")
+@click.option("--encoding", metavar="NAME", help="Of the lines: gb18030, latin-1, utf-16, … Default: UTF-8.")
 @click.option(
     "--output", "target", default=STANDARD, metavar="FILE", help="Where they go, .gz too. Default: standard output."
 )
@@ -102,7 +103,7 @@ OF_TRANSLATING = {  # parameters that mean nothing where a text is continued →
 @plugin_option
 @device_option
 def command(
-    run, texts, source, target, nbest, scores, prefix, folder, layer, batch_tokens, length, search,
+    run, texts, source, encoding, target, nbest, scores, prefix, folder, layer, batch_tokens, length, search,
     engine, checkpoint, plugins, device,
 ) -> None:  # fmt: skip
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN; a
@@ -130,7 +131,7 @@ def command(
     """
     if layer is not None and folder is None:
         raise UserError("--attention-layer says how --attention DIR draws; add that, or leave it out")
-    lines = open_lines(texts, source)
+    lines = open_lines(texts, source, encoding)
     check_output(target, source)
     registry = create_registry(plugins)
     device = use_device(device)

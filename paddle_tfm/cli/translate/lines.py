@@ -8,16 +8,15 @@ import os
 import select
 import sys
 import time
-import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
 from paddle_tfm.cli.common import STANDARD, echo, notes, warn
-from paddle_tfm.data.pairs import LINE_BYTES, raw_lines
+from paddle_tfm.data.lines import LINE_BYTES, lines, opened, raw_lines, require_encoding
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import naming
 from paddle_tfm.units import plural
@@ -37,42 +36,42 @@ class Lines:
     """The lines that come in, from anywhere."""
 
     name: str
-    opened: AbstractContextManager[list[bytes] | IO[bytes]]
+    opened: AbstractContextManager[Iterable[str] | Sequence[bytes] | io.BufferedIOBase]  # the last one: a stream
     total: int | None = None  # how many lines, where counting them is quick
     quiet: bool = False  # no progress bar: they are few, or a person types them
-    undecodable: list[int] = field(default_factory=list)  # numbers of the lines that are not UTF-8
+    encoding: str = "utf-8"
+    undecodable: list[int] = field(default_factory=list)  # numbers of the lines that are not of this encoding
 
     def chunks(self) -> Iterator[list[str]]:
         """Lines of text without their ends, as many as stay in memory at a time, and no more than have arrived; the
         first chunk may be empty.
 
-        Bytes that are not UTF-8 become U+FFFD, so that there is an output line for each input line whatever a line
+        Bytes that are no character become U+FFFD, so that there is an output line for each input line whatever a line
         holds.
 
         Raises:
-            UserError: the file is no whole gzip file, or has a line that fills the memory.
+            UserError: the file is not whole, or is packed twice; or a line would fill the memory.
         """
         chunk: list[str] = []
         number, size, by = 0, 0, 0.0
-        try:
-            with self.opened as raw:
-                arriving = Arriving(raw) if isinstance(raw, io.BufferedReader) else None
-                lines = raw if isinstance(raw, list) else raw_lines((arriving or raw).readline, self.name)
-                for number, line in enumerate(lines, 1):
-                    by = by if chunk else time.monotonic() + ARRIVING
-                    chunk.append(self._decoded(line, number).rstrip("\r\n"))
-                    size += len(line)
-                    is_full = len(chunk) == CHUNK_LINES or size >= CHUNK_BYTES
-                    if is_full or (arriving and not arriving.has_arrived(by)):
-                        yield chunk
-                        chunk, size = [], 0
-                if chunk or not number:
+        with self.opened as raw:
+            arriving = Arriving(raw) if isinstance(raw, io.BufferedReader) else None
+            given: Iterable[str | bytes] = raw
+            if isinstance(raw, io.BufferedIOBase):
+                given = raw_lines((arriving or raw).readline, self.name)
+            for number, line in enumerate(given, 1):
+                by = by if chunk else time.monotonic() + ARRIVING
+                chunk.append((line if isinstance(line, str) else self._decoded(line, number)).rstrip("\r\n"))
+                size += len(line)
+                is_full = len(chunk) == CHUNK_LINES or size >= CHUNK_BYTES
+                if is_full or (arriving and not arriving.has_arrived(by)):
                     yield chunk
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise UserError(f"{self.name} after line {number}: not a whole gzip file: {error}") from error
+                    chunk, size = [], 0
+            if chunk or not number:
+                yield chunk
 
     def _decoded(self, line: bytes, number: int) -> str:
-        encoding = "utf-8-sig" if number == 1 else "utf-8"
+        encoding = "utf-8-sig" if number == 1 and self.encoding == "utf-8" else self.encoding
         try:
             return line.decode(encoding)
         except UnicodeDecodeError:
@@ -80,30 +79,43 @@ class Lines:
             return line.decode(encoding, errors="replace")
 
     def warn_of_undecodable(self) -> None:
-        """Say, at the end, that lines are not UTF-8."""
+        """Say, at the end, that lines are of another encoding."""
         if numbers := self.undecodable:
             which = f"line {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers):,} lines are"
             first = "" if len(numbers) == 1 else f" (the first: line {numbers[0]})"
-            warn(f"{self.name}: {which} not UTF-8{first}; bytes that are no character were read as �")
+            warn(
+                f"{self.name}: {which} not {self.encoding.upper()}{first}; bytes that are no character were read "
+                "as �; --encoding names another encoding, for instance gb18030"
+            )
 
 
-def open_lines(texts: Sequence[str], source: str | None) -> Lines:
-    """The texts of the command line, or else the file `source`; None or -: standard input."""
+def open_lines(texts: Sequence[str], source: str | None, encoding: str | None = None) -> Lines:
+    """The texts of the command line, or else the file `source`, which may be packed; None or -: standard input.
+
+    Args:
+        encoding: of the bytes. Default: UTF-8, and of a file what its byte order mark says.
+    Raises:
+        UserError: the file is missing or cannot be unpacked; there is no such encoding.
+    """
+    try:
+        require_encoding(encoding)
+    except ValueError as error:
+        raise UserError(f"--encoding: {error}") from error
     if texts and source is not None:
         raise UserError("--input: there are TEXTs too; give one or the other")
     if texts:
         return Lines("TEXT", nullcontext([os.fsencode(text) for text in texts]), quiet=True)
+    named, undecodable = encoding or "utf-8", list[int]()
     if source in (None, STANDARD):
         if is_typed := sys.stdin.isatty():
             notes().print("[dim]Type a line, Ctrl-D to end.[/]")
-        return Lines("standard input", nullcontext(sys.stdin.buffer), quiet=is_typed)
-    if source.endswith(".gz"):
-        return Lines(source, cast(AbstractContextManager[IO[bytes]], gzip.open(source)))
-    total = None
-    if notes().is_terminal and Path(source).is_file():
-        with Path(source).open("rb") as file:
-            total = sum(1 for _ in file)
-    return Lines(source, Path(source).open("rb"), total)
+        stream = cast(io.BufferedIOBase, sys.stdin.buffer)
+        return Lines("standard input", nullcontext(stream), quiet=is_typed, encoding=named)
+    if Path(source).is_fifo() or Path(source).is_char_device():
+        return Lines(source, Path(source).open("rb"), encoding=named)
+    with opened(source):
+        total = sum(1 for _ in lines(source, encoding, [])) if notes().is_terminal else None
+    return Lines(source, nullcontext(lines(source, encoding, undecodable)), total, False, named, undecodable)
 
 
 class Arriving:

@@ -3,11 +3,12 @@
 import gzip
 import os
 import tracemalloc
+from collections import Counter
 
 import pytest
 
 from paddle_tfm import create_registry
-from paddle_tfm.errors import UserError
+from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.protocols import Dataset, Example
 from paddle_tfm_plugins.task.parallel import Parallel
 
@@ -83,14 +84,27 @@ def test_too_few_columns(folder):
 @pytest.mark.parametrize(("line", "side"), [("\tb", "source"), ("a\t ", "target")])
 def test_one_side_empty(folder, line, side):
     (folder / "a.tsv").write_text(f"a\tb\n{line}\n", "utf-8")
-    assert complaint(Parallel("a.tsv")) == f"a.tsv, line 2: the {side} is empty, but its other side is not"
+    assert complaint(Parallel("a.tsv")) == (
+        f"a.tsv: a side is empty in 1 of 2 pairs (line 2: the {side}); mend them, or leave them out: `drop_empty: true`"
+    )
 
 
 def test_one_side_empty_in_two_files(folder):
     (folder / "a").write_text("a\nb\n\n", "utf-8")
     (folder / "b").write_text("a\nb\nc\n", "utf-8")
-    assert complaint(Parallel(["a", "b"])) == "a, line 3: the source is empty, but its other side is not"
-    assert complaint(Parallel(["b", "a"])) == "a, line 3: the target is empty, but its other side is not"
+    for files, side in ((["a", "b"], "source"), (["b", "a"], "target")):
+        found = f"{' and '.join(files)}: a side is empty in 1 of 3 pairs (line 3: the {side})"
+        assert complaint(Parallel(files)) == f"{found}; mend them, or leave them out: `drop_empty: true`"
+        task = Parallel(files, drop_empty=True)
+        assert (read(task), task.remarks()) == ([("a", "a"), ("b", "b")], [f"{found}; they were dropped"])
+
+
+def test_empty_sides_are_counted_and_the_first_named(folder):
+    (folder / "a.tsv").write_text("\n".join(f"{i}\t{i if i % 2 else ''}" for i in range(100)), "utf-8")
+    assert complaint(Parallel("a.tsv")).startswith(
+        "a.tsv: a side is empty in 50 of 100 pairs (line 1: the target, line 3: the target, line 5: the target, "
+        "line 7: the target, line 9: the target, …); "
+    )
 
 
 def test_unequal_numbers_of_lines(folder):
@@ -105,7 +119,11 @@ def test_unequal_numbers_of_lines(folder):
 def test_not_utf8(folder, name):
     data = "a\tb\ngrün\tc\n".encode("latin-1")
     (folder / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
-    assert complaint(Parallel(name)) == f"{name}, line 2: not UTF-8 (byte 0xfc at 3)"
+    assert complaint(Parallel(name)) == (
+        f"{name}, line 2: not UTF-8 (byte 0xfc at 3); if it is text, name what reads it: `encoding: gb18030` reads "
+        "“gr黱 c”, `encoding: latin-1` reads “grün c”"
+    )
+    assert read(Parallel(name, encoding="latin-1"))[1] == ("grün", "c")
 
 
 def test_a_line_that_would_fill_the_memory(folder):
@@ -134,9 +152,7 @@ def test_missing(folder):
 
 
 def test_cannot_be_read(folder):
-    (folder / "a.gz").write_bytes(b"plain text")
     (folder / "b").mkdir()
-    assert complaint(Parallel("a.gz")) == "a.gz: cannot be read: Not a gzipped file (b'pl')"
     assert complaint(Parallel("b")).startswith("b: cannot be read: ")
     whole = gzip.compress(os.urandom(50_000).hex().encode())
     (folder / "c.gz").write_bytes(whole[: len(whole) // 2])
@@ -181,6 +197,36 @@ def test_files_are_streamed(folder):
         tracemalloc.stop()
 
 
+# -------------------------------------------------------------------------------------------------------------- several
+
+
+def test_several_corpora_with_ratios(folder):
+    (folder / "a.tsv").write_text("".join(f"a{i}\t{i}\n" for i in range(1000)))
+    (folder / "b.csv").write_text("de;en\n" + "".join(f"{i};b{i}\n" for i in range(1000)))
+    files = [{"files": "a.tsv", "ratio": 2.25}, {"files": "b.csv", "columns": ["en", "de"], "ratio": 0.5}]
+    task = create_registry().build("task", {"name": "parallel", "train": files, "valid": 100}, "task")
+    train, held = read(task), read(task, "valid")
+    assert 100 <= len(held) == len(set(held)) <= 102
+    assert not {source for source, _ in train} & {source for source, _ in held}
+    times = Counter(pair for pair in train if pair[0].startswith("a"))
+    assert (set(times.values()), 200 <= list(times.values()).count(3) <= 280) == ({2, 3}, True)
+    assert 420 <= len([pair for pair in train if pair[0].startswith("b")]) <= 520
+    assert train == read(task)
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"files": "a", "ratio": 0}, "`ratio` of a must be above 0 and at most 1000, but is 0.0"),
+        ({"files": ["a"]}, "`train` must be one file or two, but has 1"),
+        ({"files": "a", "ratios": 2}, "Unexpected keyword argument"),
+    ],
+)
+def test_a_list_of_corpora_that_is_wrong(files, sentence):
+    with pytest.raises(RecipeError, match=sentence):
+        create_registry().build("task", {"name": "parallel", "train": [files], "valid": 1}, "task")
+
+
 # ----------------------------------------------------------------------------------------------------------- JSON lines
 
 
@@ -213,7 +259,6 @@ def test_json_keys(folder):
         ('["a", "b"]', "must hold an object with `source`, but holds \"['a', 'b']\""),
         ('{"source": "a", "Target": "b"}', "unknown key 'target'; did you mean 'Target'? Known: Target, source"),
         ('{"source": 3, "target": "b"}', "`source` must be a text, but is 3"),
-        ('{"source": "a", "target": ""}', "the target is empty, but its other side is not"),
         ('{"source": "a\\ud800", "target": "b"}', "`source` holds half of a surrogate pair, which is no character"),
     ],
 )
@@ -316,7 +361,7 @@ ORIGIN = (
     "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm ls data`; `train`, a file or "
     "[file of sources, file of targets]; `pairs`, a list of [source, target]"
 )
-NUMBERS = "`columns` must be two numbers from 0 on, those of source and target, but is "
+NUMBERS = "`columns` must be two numbers from 0 on, or two names, those of source and target, but is "
 
 
 @pytest.mark.parametrize(
@@ -326,12 +371,12 @@ NUMBERS = "`columns` must be two numbers from 0 on, those of source and target, 
         ({"train": ["a"]}, "`train` must be one file or two, but has 1"),
         ({"train": "a", "test": ["a"] * 3}, "`test` must be one file or two, but has 3"),
         ({"train": "a", "columns": [0, -1]}, NUMBERS + "[0, -1]"),
-        ({"train": "a", "columns": ["en", "de"]}, NUMBERS + "['en', 'de']"),
+        ({"train": "a", "columns": ["en", 1]}, NUMBERS + "['en', 1]"),
+        ({"train": "a", "delimiter": ""}, "`delimiter` must be one character between the cells of a table, but is ''"),
         (
-            {"train": "a.jsonl", "columns": [0, 1]},
-            "`columns` must be two keys of a.jsonl, those of source and target, but is [0, 1]",
+            {"train": "a", "encoding": "gb1803"},
+            "`encoding` must be one of Python's text encodings, but is 'gb1803'; did you mean 'gb18030'?",
         ),
-        ({"train": "a.jsonl", "test": "b.tsv", "columns": ["en", "de"]}, NUMBERS + "['en', 'de']"),
         ({"train": "a", "valid": 0}, "`valid` must be a file, a share, or a number of pairs from 1 on, but is 0"),
         ({"train": "a", "valid": 1.0}, "`valid` must be a share of `train` between 0 and 1, but is 1.0"),
         ({"dataset": Numbers(), "train": "a"}, "`dataset` must stand alone, but `train` is given too"),

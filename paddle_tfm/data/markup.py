@@ -1,0 +1,98 @@
+"""Pairs of texts out of XML, a unit at a time: TMX 1.4, XLIFF 1.2 and 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any
+
+from lxml import etree
+
+from paddle_tfm.data.lines import File, one_line
+from paddle_tfm.errors import UserError
+
+STARTS = ("<?xml", "<!doctype", "<tmx", "<xliff", "<html")
+UNITS = ("{*}tu", "{*}trans-unit", "{*}segment")  # of TMX, XLIFF 1.2 and XLIFF 2
+CODES = {"bpt", "ept", "it", "ph", "ut"}  # hold what another program marks a text up with, and no text
+LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def is_markup(line: str) -> bool:
+    """Whether a file that begins so is XML."""
+    return line.lstrip().lower().startswith(STARTS)
+
+
+def rows(
+    file: IO[bytes],
+    path: File,
+    languages: Sequence[int | str] | None,
+    encoding: str | None,
+    say: Callable[[str], None],
+) -> Iterator[tuple[int, str, str]]:
+    """(line number, source, target) of each unit; either text may be empty.
+
+    No DTD is loaded, no entity of its own resolved, and nothing fetched; libxml2 bounds depth and length.
+
+    Args:
+        languages: of source and target in a TMX: `en` is also `en-US`. Default: the two that its first unit has.
+    Raises:
+        UserError: it is not well-formed, holds no unit, or not the languages.
+    """
+    units = etree.iterparse(
+        file, tag=UNITS, encoding=encoding, resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
+    )
+    unit = None
+    try:
+        for _, unit in units:
+            if etree.QName(unit).localname == "tu":
+                texts = {_language(each): _text(each.find("{*}seg"), path) for each in unit.iterfind("{*}tuv")}
+                if languages is None:
+                    languages = _two(texts, path)
+                    say(f"{path}: source is `{languages[0]}`, target `{languages[1]}`; `columns` names others")
+                source, target = (_of(str(language), texts) for language in languages)
+            else:
+                source, target = (_text(unit.find(f"{{*}}{side}"), path) for side in ("source", "target"))
+            yield unit.sourceline, source, target
+            unit.clear()
+            while unit.getprevious() is not None:  # read, and free
+                del unit.getparent()[0]
+    except etree.XMLSyntaxError as error:
+        raise UserError(f"{path}, line {error.lineno}: not well-formed XML: {error.msg}") from error
+    if unit is None:
+        raise UserError(f"{path}: is XML, but neither TMX (<tu>) nor XLIFF (<trans-unit> or <segment>)")
+
+
+def _language(variant: Any) -> str:
+    return variant.get(LANGUAGE) or variant.get("lang") or ""
+
+
+def _two(texts: dict[str, str], path: File) -> list[str]:
+    if len(texts) != 2:
+        raise UserError(
+            f"{path}: its first unit is in {', '.join(texts) or 'no language'}; name those of source and target: "
+            f"`columns: [{', '.join([*texts, 'en', 'zh'][:2])}]`"
+        )
+    short = [name.partition("-")[0] for name in texts]  # units may differ in regions
+    return short if len(set(short)) == 2 else list(texts)
+
+
+def _of(language: str, texts: dict[str, str]) -> str:
+    """The text in a language, or in one of its regions; "" where there is none."""
+    wanted = language.lower()
+    return next((text for name, text in texts.items() if f"{name.lower()}-".startswith(f"{wanted}-")), "")
+
+
+def _text(element: Any, path: File) -> str:
+    """The text in an element, on one line, without the codes of other programs."""
+    return "" if element is None else one_line("".join(_parts(element, path)))
+
+
+def _parts(element: Any, path: File) -> Iterator[str]:
+    yield element.text or ""
+    for child in element:
+        if child.tag is etree.Entity:
+            raise UserError(
+                f"{path}, line {element.sourceline}: {child.text} is an entity of its own DTD; write its text"
+            )
+        if isinstance(child.tag, str) and etree.QName(child).localname not in CODES:
+            yield from _parts(child, path)
+        yield child.tail or ""
