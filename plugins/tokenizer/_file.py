@@ -61,10 +61,9 @@ class OfFile(Tokenizer):
     def remarks(self) -> list[str]:
         if not self._changed:
             return []
-        return [
-            f"{self.file}: of {self._probed} texts, {len(self._changed)} do not come back as they are: "
-            "'{}' becomes '{}'".format(*self._changed[0])
-        ]
+        (text, again), count = self._changed[0], len(self._changed)
+        head = f"{self.file}: of {self._probed} texts, {count} do not come back as they are"
+        return [f"{head}: '{text}' becomes '{again}'"]
 
     def normalize(self, text: str) -> str:
         return self.detokenize(self.tokenize(text))
