@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import content
 from paddle_tfm.protocols import Tokenizer
 
 PROBE_TEXTS = 100  # training texts whose round trip is checked
@@ -35,7 +34,9 @@ class OfFile(Tokenizer):
     def _read(self, path: Path) -> None:
         if path.exists() and not path.is_file():
             raise OSError("it is no regular file")
-        self._content = content(path, LARGEST)
+        if path.exists() and path.stat().st_size > LARGEST:
+            raise OSError(f"it has more than {LARGEST:,} bytes")
+        self._content = path.read_bytes()
         self.use(self._content)
 
     def read_head(self) -> None:
@@ -60,10 +61,9 @@ class OfFile(Tokenizer):
     def remarks(self) -> list[str]:
         if not self._changed:
             return []
-        return [
-            f"{self.file}: of {self._probed} texts, {len(self._changed)} do not come back as they are: "
-            "'{}' becomes '{}'".format(*self._changed[0])
-        ]
+        (text, again), count = self._changed[0], len(self._changed)
+        head = f"{self.file}: of {self._probed} texts, {count} do not come back as they are"
+        return [f"{head}: '{text}' becomes '{again}'"]
 
     def normalize(self, text: str) -> str:
         return self.detokenize(self.tokenize(text))
