@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from paddle_tfm.data.pairs import lines
+from paddle_tfm.data.lines import lines
 from paddle_tfm.data.vocabulary import SPECIAL
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_value
