@@ -121,9 +121,12 @@ def command_of(comparison: Comparison) -> Command:
 
 
 def grid(comparison: Comparison) -> Grid | None:
-    """The grid that the runs of a comparison are of, two factors or more; None where they are of none."""
-    recorded = command_of(comparison).factors
+    """The grid that the runs of a comparison are of, two factors or more, each with the levels that are here; None
+    where they are of none."""
     groups = {written(runs[0]): runs for runs in grouped(comparison.runs).values()}
+    of_all = command_of(comparison).factors
+    here = {path: {name: level for name, level in at.items() if name in groups} for path, at in of_all.items()}
+    recorded = {path: at for path, at in here.items() if len(set(at.values())) > 1}
     base = next((written(run) for run in comparison.runs if run.variant == comparison.baseline), "")
     if len(recorded) < 2 or any(base not in at for at in recorded.values()):
         return None
