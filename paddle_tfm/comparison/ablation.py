@@ -41,12 +41,12 @@ class Effect(NamedTuple):
 def effects(factors: Mapping[str, Sequence[str]], base: Mapping[str, str]) -> list[Effect]:
     """All main effects, then the interactions of two factors; those of three and more are not among them. With L_f
     levels of factor f these are Σ (L_f − 1) and Σ over pairs (L_f − 1)(L_g − 1)."""
-    found = []
+    family = []
     for several in (*((factor,) for factor in factors), *combinations(factors, 2)):
         averaged = math.prod(len(levels) for factor, levels in factors.items() if factor not in several)
         others = [[level for level in factors[factor] if level != base[factor]] for factor in several]
-        found += [Effect(dict(zip(several, levels)), 2 ** len(several) / averaged) for levels in product(*others)]
-    return found
+        family += [Effect(dict(zip(several, levels)), 2 ** len(several) / averaged) for levels in product(*others)]
+    return family
 
 
 def contrast(cells: Sequence[Mapping[str, str]], base: Mapping[str, str], effect: Effect) -> np.ndarray:
