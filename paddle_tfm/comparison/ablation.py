@@ -41,12 +41,12 @@ class Effect(NamedTuple):
 def effects(factors: Mapping[str, Sequence[str]], base: Mapping[str, str]) -> list[Effect]:
     """All main effects, then the interactions of two factors; those of three and more are not among them. With L_f
     levels of factor f these are Σ (L_f − 1) and Σ over pairs (L_f − 1)(L_g − 1)."""
-    found = []
+    family = []
     for several in (*((factor,) for factor in factors), *combinations(factors, 2)):
         averaged = math.prod(len(levels) for factor, levels in factors.items() if factor not in several)
         others = [[level for level in factors[factor] if level != base[factor]] for factor in several]
-        found += [Effect(dict(zip(several, levels)), 2 ** len(several) / averaged) for levels in product(*others)]
-    return found
+        family += [Effect(dict(zip(several, levels)), 2 ** len(several) / averaged) for levels in product(*others)]
+    return family
 
 
 def contrast(cells: Sequence[Mapping[str, str]], base: Mapping[str, str], effect: Effect) -> np.ndarray:
@@ -121,9 +121,12 @@ def command_of(comparison: Comparison) -> Command:
 
 
 def grid(comparison: Comparison) -> Grid | None:
-    """The grid that the runs of a comparison are of, two factors or more; None where they are of none."""
-    recorded = command_of(comparison).factors
+    """The grid that the runs of a comparison are of, two factors or more, each with the levels that are here; None
+    where they are of none."""
     groups = {written(runs[0]): runs for runs in grouped(comparison.runs).values()}
+    of_all = command_of(comparison).factors
+    here = {path: {name: level for name, level in at.items() if name in groups} for path, at in of_all.items()}
+    recorded = {path: at for path, at in here.items() if len(set(at.values())) > 1}
     base = next((written(run) for run in comparison.runs if run.variant == comparison.baseline), "")
     if len(recorded) < 2 or any(base not in at for at in recorded.values()):
         return None

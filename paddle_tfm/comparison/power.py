@@ -57,20 +57,20 @@ def seen(recipe: Recipe) -> list[Seen]:
     if len(names) < 2:
         return []
     against = smallest_seen(seeds, rule, SIGNIFICANCE / (len(names) - 1))
-    found = [Seen(f"a variant against {base}", len(names) - 1, math.sqrt(2) * against)]
+    kinds = [Seen(f"a variant against {base}", len(names) - 1, math.sqrt(2) * against)]
     recorded = recipe.factors()
     if len(recorded) < 2:
-        return found
+        return kinds
     factors = {path: list(dict.fromkeys(at.values())) for path, at in recorded.items()}
     family = effects(factors, {path: at[base] for path, at in recorded.items()})
     least = smallest_seen(seeds, rule, SIGNIFICANCE / len(family))
-    kinds: dict[tuple[str, ...], list[float]] = {}
+    shares_of: dict[tuple[str, ...], list[float]] = {}
     for effect in family:
-        kinds.setdefault(tuple(effect.levels), []).append(effect.share)
-    for paths, shares in kinds.items():
+        shares_of.setdefault(tuple(effect.levels), []).append(effect.share)
+    for paths, shares in shares_of.items():
         what = f"{'interaction' if len(paths) > 1 else 'main effect'} {words([name_of(path) for path in paths])}"
-        found.append(Seen(what, len(shares), math.sqrt(shares[0]) * least))
-    return found
+        kinds.append(Seen(what, len(shares), math.sqrt(shares[0]) * least))
+    return kinds
 
 
 def scatter(recipe: Recipe, folder: Path) -> Scatter | None:

@@ -155,6 +155,16 @@ def test_a_cell_or_a_seed_that_is_missing_is_said(tmp_path, rng):
     )
 
 
+def test_of_a_part_of_a_grid_its_levels_count(tmp_path, rng):
+    values = scores(rng)
+    train(tmp_path, values)
+    four = [tmp_path / name for name in ("layer-none", "layer-alibi", "rms-none", "rms-alibi")]
+    here = grid(compare(collect(four), "r", tmp_path, "exact_match", "layer-none"))
+    assert list(here.factors.values()) == [NORMS, ["none", "alibi"]] and len(here.effects) == 3
+    assert here.effects[0][1].mean == pytest.approx((values[:, 1, ::2] - values[:, 0, ::2]).mean())
+    assert grid(compare(collect(four[::2]), "r", tmp_path, "exact_match", "layer-none")) is None
+
+
 def test_a_grid_of_one_factor_is_a_comparison_of_variants(tmp_path, rng):
     train(tmp_path, scores(rng)[:, :, 0], {"model.norm": NORMS})
     assert grid(compared(tmp_path, "layer")) is None

@@ -53,15 +53,15 @@ class Removal(NamedTuple):
 
 def removals(data: Mapping) -> list[Removal]:
     """All that a merged recipe takes away; what is of a wrong form is left out."""
-    found: list[Removal] = []
+    items: list[Removal] = []
     written = data.get("ablate")
     for number, item in enumerate(written if isinstance(written, list) else ()):
         pairs = item.items() if isinstance(item, Mapping) else [(item, MISSING)]
         for path, now in pairs:
             if isinstance(path, str):
                 now = _at(_defaults(), path) if now is MISSING else now
-                found.append(Removal(path, _at(data, path), now, f"ablate[{number}]"))
-    return found
+                items.append(Removal(path, _at(data, path), now, f"ablate[{number}]"))
+    return items
 
 
 def problems(data: Mapping) -> Iterator[Problem]:
