@@ -1,7 +1,7 @@
 """A hook of MkDocs: lays the pages for the site side by side in a folder of their own, and rewrites their links.
 
 In the repository, README and others stand at its root and link to sources: to components, recipes, folders. On the site
-each linked source is a page too, so that no link leads out of it.
+each linked source is a page too, so that no link leads out of it. The site's search finds pages before sources.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ SWITCH = re.compile(r"\*\*\[(?:中文|English)\]\([^)]*\)\*\*(?: · )?")  # the 
 # A line of Chinese that continues in the next: browsers would show the break as a space, which Chinese has not.
 BROKEN_LINE = re.compile(r"(?<=[\u3001-\u301f\u4e00-\u9fff\uff01-\uff60”])\n *(?=[\u4e00-\u9fff“（《])")
 CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
+SOURCE = "---\nsearch: {boost: 0.1}\n---\n"
 _folders: list[str] = []
 
 
@@ -107,7 +108,7 @@ def _source_page(target: str, folder: Path) -> str:
     if not page.exists():
         page.parent.mkdir(parents=True, exist_ok=True)
         if source.suffix == ".ipynb":
-            page.write_text(_notebook(source), encoding="utf-8")
+            page.write_text(SOURCE + _notebook(source), encoding="utf-8")
             return place
         if source.is_dir():
             names = sorted(path.name for path in source.iterdir() if not path.name.startswith(("_", ".")))
@@ -115,7 +116,7 @@ def _source_page(target: str, folder: Path) -> str:
         else:
             language = {".py": "python", ".yaml": "yaml", ".toml": "toml"}.get(source.suffix, "text")
             body = f"````{language}\n{source.read_text('utf-8')}````"
-        page.write_text(f"# {target}\n\n{body}\n", encoding="utf-8")
+        page.write_text(f"{SOURCE}# {target}\n\n{body}\n", encoding="utf-8")
     return place
 
 

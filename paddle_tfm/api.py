@@ -9,8 +9,8 @@ Example::
     print(paddle_tfm.compare(runs))
     print(paddle_tfm.load_run(runs[0]).translate(["1 2 3"]))
 
-In a notebook `run` shows a table of the runs while they are trained, and what `run` and `compare` return shows itself as
-a table with its figure.
+In a notebook `run` shows a table of the runs while they are trained, and what `run` and `compare` return is shown as a
+table with its figure.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ WIDTH = 120  # characters of a table as text, as in a pipe
 
 
 class Runs(list[Path]):
-    """The folders of trained runs, as `run` returns them; a notebook shows their comparison. `plugins`: the plugin files
-    that they need."""
+    """The folders of trained runs, as `run` returns them; a notebook shows their comparison. `plugins`: the files that
+    they need."""
 
     plugins: Sequence[str | Path] = ()
 

@@ -1,6 +1,7 @@
 """The pages as a site: every link leads somewhere, every page is reached from README in two clicks, in both languages."""
 
 import importlib.util
+import json
 import posixpath
 import re
 import shutil
@@ -127,5 +128,14 @@ def test_the_site_builds_strictly_and_fetches_nothing(tmp_path):
     for page in ("index.html", "zh/index.html", "plugins.html", "zh/plugins.html"):
         html = (tmp_path / "site" / page).read_text("utf-8")
         assert not re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=\"https?:", html), page
-    assert (tmp_path / "site/zh/index.html").read_text("utf-8").count("写一个插件") > 0
+    landing, chinese = ((tmp_path / "site" / page).read_text("utf-8") for page in ("index.html", "zh/index.html"))
+    assert chinese.count("写一个插件") > 0
+    for html in (landing, chinese):  # the first screen of README: a command, a picture, a result
+        first = html.partition("<article")[2].partition("<h2")[0]
+        assert "paddle-tfm run quickstart" in first and "quickstart.png" in first and "83.4%" in first
+    search = json.loads((tmp_path / "site/search/search_index.json").read_text("utf-8"))
+    assert search["config"]["lang"] == ["en", "zh"]
+    texts = {page["location"]: page["text"] for page in search["docs"]}
+    assert "\u200b" in texts["zh/how-do-i.html"] and "command" in texts["how-do-i.html"]  # words of Chinese
+    assert all(page["boost"] < 1 for page in search["docs"] if page["location"].startswith("source/"))
     shutil.rmtree(tmp_path / "site")

@@ -29,14 +29,14 @@ from paddle_tfm.cli.tables import table_options
 def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> None:
     """A table, a figure and one self-contained HTML page of the finished runs in DIR...
 
-    The folders may be anywhere, each a run or a folder of several. Variants are compared that were scored on the same
-    texts, by a metric of the same signature; what else there is, is named with the reason. So is what differs between
-    them beyond their recipes' variants, or beyond a single setting.
+    The folders may be anywhere, each a run or a folder of several. Variants are compared if they were scored on the
+    same texts, by a metric of the same signature; the others are named, with the reason. So is every difference beyond
+    the variants of their recipes, or beyond a single setting.
 
-    Of two runs, or two variants, it begins with all in which they differ: settings with the defaults of components, who
-    provides these in which version, texts, Paddle's build and the machine, and whether that can change the last bits of
-    numbers; and what a difference of their scores may be owed to beside the variant: parameters, operations, tokens,
-    time and memory of training, time of decoding. Of more variants the page and --json say it (sections: gaps, costs).
+    Of two runs, or two variants, it first lists all differences: settings with the defaults of components, plugins and
+    their versions, texts, Paddle's build and the machine, and whether these can change the last bits of numbers. Then
+    it names what else may explain a difference of scores: parameters, operations, tokens, time and memory of training,
+    time of decoding. For more variants see the page or --json (sections: gaps, costs).
 
     A narrow terminal shows the columns that matter most; the report has all. --json prints what comparison.json holds,
     --csv a line a variant.

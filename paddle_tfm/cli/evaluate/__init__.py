@@ -54,7 +54,7 @@ checkpoint_option = click.option(
 @device_option
 def command(plugins, device, **options: Any) -> None:
     """Score the run in folder RUN on a split or on another test, and write its predictions beside it, or to --out.
-    Scores are printed first: a folder that cannot be written costs none. --csv prints a line of all examples, then one
+    Scores are printed first, in case that folder cannot be written. --csv prints a line of all examples, then one
     a bucket.
 
     \b

@@ -63,9 +63,9 @@ def command(what, name, settings, with_wrong, follow, fetch, form, plugins) -> N
 
     `paddle-tfm show norm:rms` says all about one component.
 
-    Runs: how far those in FOLDER are (default: runs), by their files alone, so from any machine that shares them,
-    whoever trains them; what has died and how to continue it; what finished sweeps say. --follow shows that until all
-    runs are finished and ends with the verdict; without a terminal it prints a line whenever a run's state changes.
+    Runs: how far those in FOLDER are (default: runs), what has died and how to continue it, and what finished sweeps
+    found. Only files are read, so any machine that shares them will do. --follow shows this until all runs are
+    finished, and ends with the verdict; without a terminal it prints a line whenever a run's state changes.
 
     Datasets: corpora that a recipe names, as in `task: {name: parallel, dataset: multi30k}`, what each is, how large,
     and whether its files are here: in the folder of the environment variable PADDLE_TFM_DATA, by default in your cache
