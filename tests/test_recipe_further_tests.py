@@ -102,6 +102,12 @@ def test_no_checkpoint_is_chosen_by_a_test(tmp_path, registry):
     (problem,) = problems_of(load_text(tmp_path, START + f"{TESTS}  best: exact_match@beyond\n"), registry)
     assert problem[:2] == (7, "evaluate.best")
     assert "'exact_match@beyond' would choose a checkpoint by a test" in problem[2]
+    own = (
+        "evaluate: {best: exact_match@own, tests: {own: {split: valid, task: {min_length: 6}, while_training: true}}}\n"
+    )
+    assert check(load_text(tmp_path, START + own), registry)
+    (problem,) = problems_of(load_text(tmp_path, START + own.replace("@own", "@onw")), registry)
+    assert "unknown test 'onw'; did you mean 'own'?" in problem[2]
 
 
 def test_a_test_has_the_options_of_the_runs_task_but_for_its_own(tmp_path, registry):

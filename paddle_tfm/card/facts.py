@@ -57,8 +57,8 @@ class RunFacts:
 
     @property
     def deciding(self) -> str:
-        """The metric that chose the checkpoint."""
-        return str(self.section("evaluate").get("best", "loss"))
+        """The metric that chose the checkpoint, of whichever validation set."""
+        return units.metric_and_test(str(self.section("evaluate").get("best", "loss")))[0]
 
     @property
     def split(self) -> str:

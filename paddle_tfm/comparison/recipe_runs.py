@@ -10,7 +10,7 @@ from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.comparison.verdict import verdict_text
-from paddle_tfm.units import listed, plural
+from paddle_tfm.units import listed, metric_and_test, plural
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols import Cell
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def compare_recipe(recipe: Recipe, runs: Iterable[Path], folder: Path) -> Comparison:
     """The finished `runs` of `recipe`, judged as it asks."""
-    metric, baseline = recipe.data["evaluate"]["best"], recipe.data.get("baseline")
+    metric, baseline = metric_and_test(recipe.data["evaluate"]["best"])[0], recipe.data.get("baseline")
     return compare(collect(runs), recipe.name, folder, metric, baseline, Question.of(recipe))
 
 

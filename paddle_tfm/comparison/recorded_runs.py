@@ -52,7 +52,7 @@ def _deciding(results: Sequence[Result], report: Callable[[str], None]) -> str:
     for result in results:
         best = recipe_of(result.folder).get("evaluate", {}).get("best")
         if isinstance(best, str):
-            return best
+            return metric_and_test(best)[0]  # whatever chose the checkpoint, the test decides
         if (result.folder / RECIPE).exists():
             report(f"{result.folder / RECIPE}: damaged: it says no metric as `evaluate.best`")
     return "loss"

@@ -16,6 +16,7 @@ from paddle_tfm.plugins import Provider
 from paddle_tfm.protocols import Initializer
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.model_plan import ModelPlan, plan_model
+from paddle_tfm.recipe.sections.further_tests import unknown_test
 from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.recipe.sites import BOTH, DECODER_ONLY, PER_SITE, STACKS, SUBLAYERS, component_specs, tokenizer_specs
 from paddle_tfm.recipe.validation import locate, sound_sections
@@ -177,11 +178,18 @@ def _metric_problems(sections: Mapping, components: Mapping[str, ComponentPlan])
             names.append(metric.name)
     if not all(metric.cls for metric in _metrics(components)):
         return  # which metric a misspelled name stands for is not known: it may be the best one
-    if "evaluate" in sections and metric_and_test(sections["evaluate"].best)[1]:
-        sentence = f"'{sections['evaluate'].best}' would choose a checkpoint by a test, which must not choose any"
-        yield Problem("evaluate.best", f"{sentence}; name a metric of the validation split")
-    elif "evaluate" in sections and sections["evaluate"].best not in (*names, "loss"):
-        sentence = f"{unknown('metric', sections['evaluate'].best, [*names, 'loss'])}; set it with `evaluate.metrics`"
+    if "evaluate" not in sections:
+        return
+    evaluate = sections["evaluate"]
+    best, name = metric_and_test(evaluate.best)
+    if name and (sentence := unknown_test(name, evaluate.tests)):
+        yield Problem("evaluate.best", sentence)
+    elif name and (evaluate.tests[name].split == "test" or not evaluate.tests[name].while_training):
+        sentence = f"'{evaluate.best}' would choose a checkpoint by a test, which must not choose any"
+        remedy = "name a metric of the validation split, or of a further test with `split: valid, while_training: true`"
+        yield Problem("evaluate.best", f"{sentence}; {remedy}")
+    elif best not in (*names, "loss"):
+        sentence = f"{unknown('metric', best, [*names, 'loss'])}; set it with `evaluate.metrics`"
         yield Problem("evaluate.best", sentence)
 
 

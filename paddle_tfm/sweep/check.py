@@ -27,7 +27,7 @@ from paddle_tfm.sweep.cells import OncePerTexts
 from paddle_tfm.sweep.first_step import first_step
 from paddle_tfm.train.fit import remarks as of_texts
 from paddle_tfm.train.fit import require_fit
-from paddle_tfm.units import metric_name
+from paddle_tfm.units import metric_and_test, metric_name
 
 CHECK_VOCABULARY = 32
 
@@ -200,7 +200,7 @@ def remarks(plans: Iterable[Plan]) -> list[str]:
 
 def _other_pieces(plans: Sequence[Plan]) -> list[str]:
     """That variants with other pieces are not compared by a metric per piece, if that is what decides."""
-    best, metrics = plans[0].run.data["evaluate"]["best"], plans[0].metrics()
+    best, metrics = metric_and_test(plans[0].run.data["evaluate"]["best"])[0], plans[0].metrics()
     cut = {recipe_text([plan.run.data.get(key) for key in ("tokenizer", "vocabulary")]) for plan in plans}
     per_piece = {"loss", *(name for name, plan in metrics.items() if plan.cls is not None and plan.cls.per_piece)}
     if len(cut) < 2 or best not in per_piece:

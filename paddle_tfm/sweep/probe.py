@@ -85,8 +85,6 @@ def _probe(plan: Plan, folder: Path, corpus: Corpus, registry: Registry, start: 
             tokens.append(update(step, trainer.next_batches()).tokens)
             seconds.append(time.perf_counter() - before)
     memory = paddle_compat.peak_memory()
-    valid = run.encoded["valid"]
-    searched = min(len(valid), settings.evaluate.examples or len(valid))
     return Probe(
         variant=run.plan.run.variant,
         parameters=run.parameters(),
@@ -95,10 +93,19 @@ def _probe(plan: Plan, folder: Path, corpus: Corpus, registry: Registry, start: 
         tokens=sum(tokens) / len(tokens),
         start=started,
         step=sum(seconds[WARM:]) / len(seconds[WARM:]),
-        evaluation=_scoring(trainer, valid, searched, trainer.score.search),
+        evaluation=sum(_scoring(trainer, texts, most, trainer.score.search, **how) for texts, most, how in _valid(run)),
         test=sum(_scoring(trainer, texts, len(texts), run.search(), **how) for texts, how in _tests(run)),
         memory=memory,
     )
+
+
+def _valid(run: Run) -> Iterator[tuple[Sequence[Encoded], int, dict[str, Any]]]:
+    """What an evaluation scores: texts, how many of them are searched, and in what batches."""
+    tests = run.settings.evaluate.tests
+    further = [(test.texts(name), test.conditions) for name, test in tests.items() if test.while_training]
+    for split, conditions in [("valid", {}), *further]:
+        texts = run.encoded[split]
+        yield texts, min(len(texts), run.settings.evaluate.examples or len(texts)), conditions
 
 
 def _tests(run: Run) -> Iterator[tuple[Sequence[Encoded], dict[str, Any]]]:

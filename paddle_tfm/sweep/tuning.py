@@ -20,6 +20,7 @@ from paddle_tfm.recipe.sections.trials import own, trial, tuned
 from paddle_tfm.recipe.sections.tuning import RECORD, TuneSettings
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.train.forms import read_results
+from paddle_tfm.units import metric_and_test
 
 WORST = (-math.inf, -math.inf)
 
@@ -52,7 +53,7 @@ def read_score(folder: Path, metric: str, stopped: bool) -> Score:
     value, loss = (results["valid"].get(name) for name in (metric, "loss"))
     if results["diverged"] or value is None or not math.isfinite(value):
         return Score(None, WORST, results["steps"], stopped)
-    higher = metric != "loss" and results["directions"].get(metric, True)
+    higher = metric != "loss" and results["directions"].get(metric_and_test(metric)[0], True)
     rank = (value if higher else -value, -loss if loss is not None and math.isfinite(loss) else -math.inf)
     return Score(value, rank, results["steps"], stopped)
 
@@ -231,7 +232,7 @@ class Tuning:
     def higher_is_better(self) -> bool:
         """Whether it is for the deciding metric, as any trial says."""
         results = read_results(self.cells[0].folder, ("directions",))
-        return self.metric != "loss" and bool(results["directions"].get(self.metric, True))
+        return self.metric != "loss" and bool(results["directions"].get(metric_and_test(self.metric)[0], True))
 
     def _record_of(self, variant: str) -> dict[str, Any]:
         best, scores = self.best(variant), self.scores[variant]

@@ -26,7 +26,7 @@ from paddle_tfm.search.decoding import decode_all, worker_batches
 from paddle_tfm.train.fit import reach_of
 from paddle_tfm.train.forms import LARGEST, is_countable
 from paddle_tfm.train.run import Run
-from paddle_tfm.units import AT
+from paddle_tfm.units import AT, metric_and_test
 
 
 def likelihood(
@@ -210,9 +210,18 @@ class Scorer:
         return score(self.metrics, predictions, log_likelihood), predictions
 
     def valid(self) -> tuple[dict[str, float], list[Prediction]]:
-        """The scores of the validation split, and the outputs of its first `evaluate.examples`."""
-        examples = self.run.encoded["valid"]
-        return self(examples, examples[: self.run.settings.evaluate.examples])
+        """The scores of the validation split, and the outputs of its first `evaluate.examples`; with them, as
+        `exact_match@own`, those of further tests that are scored `while_training`."""
+        run, evaluate = self.run, self.run.settings.evaluate
+        examples = run.encoded["valid"]
+        scores, predictions = self(examples, examples[: evaluate.examples])
+        for name, test in evaluate.tests.items():
+            if test.while_training:
+                examples = run.encoded[test.texts(name)]
+                with run.model.up_to(test.max_length):
+                    more, _ = self(examples, examples[: evaluate.examples], **test.conditions)
+                scores |= {f"{metric}{AT}{name}": value for metric, value in more.items()}
+        return scores, predictions
 
     def caveats(self, predictions: Sequence[Prediction]) -> dict[str, dict[str, Any]]:
         """What must stand beside the scores of the validation split, of which these are the outputs."""
@@ -222,7 +231,8 @@ class Scorer:
     def rank(self, metrics: Mapping[str, float]) -> list[float]:
         """The rank of an evaluation, higher is better: the metric `evaluate.best`, then the loss."""
         name = self.run.settings.evaluate.best
-        higher = name != "loss" and self.metrics[name].higher_is_better
+        metric = metric_and_test(name)[0]
+        higher = metric != "loss" and self.metrics[metric].higher_is_better
         ranks = [metrics[name] if higher else -metrics[name], -metrics["loss"]]
         return [rank if math.isfinite(rank) else -math.inf for rank in ranks]
 

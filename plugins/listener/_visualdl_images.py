@@ -11,16 +11,17 @@ from paddle_tfm.protocols import PositionalEncoding, Tap
 from paddle_tfm_plugins.listener._visualdl_picture import Axes, draw
 
 MAX_TOKENS = 40  # of an image's rows and columns
-MAX_HEADS = 8  # side by side
+BEGIN, END = "<s>", "</s>"
+MAX_HEADS = 8  # of attention, an image each; of a positional encoding, side by side
 NUM_POSITIONS = 64
 
 
 @paddle.no_grad()
-def attention(model, example: Encoded) -> np.ndarray | None:
-    """The weights with which the pieces of `example` are attended to under teacher forcing, in the last layer: uint8
-    [height, width], heads side by side, a row for each query (a target piece) and a column for each key (a source
-    piece), white 0 and black 1. Without cross-attention they are those of self-attention. None where an attention
-    records no weights."""
+def attention(model, codec: Codec, example: Encoded) -> list[np.ndarray]:
+    """The weights with which the pieces of `example` are attended to under teacher forcing, in the last layer: of each
+    head uint8 [height, width], a row for each query (the target piece that is to be written) and a column for each key
+    (a source piece), with the pieces beside them, white 0 and black 1. Without cross-attention they are those of
+    self-attention. None of them where an attention records no weights."""
     layer = len((model.decoder or model.encoder).layers) - 1
     stack = "encoder" if model.decoder is None else "decoder"
     cross = model.encoder is not None and model.decoder is not None
@@ -34,10 +35,21 @@ def attention(model, example: Encoded) -> np.ndarray | None:
         if training:
             model.train()
     if not tap.recorded:
-        return None
+        return []
     weights = tap.recorded[0][1].astype("float32")[0, :MAX_HEADS, :MAX_TOKENS, :MAX_TOKENS].numpy()  # [H, T, S]
     rows, columns = ("target piece", "source piece") if cross else ("piece (query)", "piece (key)")
-    return draw(weights, Axes(rows, columns, "attention weight", black=1.0, white=0.0))
+    axes = Axes(rows, columns, "weight", 1.0, 0.0, *_pieces(codec, example, weights.shape[1:], stack, cross))
+    return [draw(head[None], axes) for head in weights]
+
+
+def _pieces(codec: Codec, example: Encoded, size: tuple[int, ...], stack: str, cross: bool) -> list[list[str]]:
+    """What rows and columns are: pieces of the source, of the target as it is to be written, or as it is read."""
+    source, target = (
+        [*vocabulary.decode(ids[:-1]), END]
+        for vocabulary, ids in ((codec.source_vocabulary, example.source), (codec.target_vocabulary, example.target))
+    )
+    sides = (target, source) if cross else (source, source) if stack == "encoder" else ([BEGIN, *target],) * 2
+    return [[*side[:number], *[""] * (number - len(side))] for side, number in zip(sides, size)]
 
 
 @paddle.no_grad()
@@ -57,10 +69,3 @@ def position(encoding: PositionalEncoding, d_model: int) -> np.ndarray | None:
     values = added.astype("float32")[:MAX_HEADS].numpy()
     finite = np.where(np.isfinite(values), values, 0.0)
     return draw(finite, Axes(*names, black=float(finite.min()), white=float(finite.max())))
-
-
-def legend(codec: Codec, example: Encoded) -> str:
-    """What the rows and columns of `attention` are, as text."""
-    target = " ".join(codec.pieces(example.target)[:MAX_TOKENS])
-    source = " ".join(codec.source_vocabulary.decode(example.source)[:MAX_TOKENS])
-    return f"columns: {source}   rows: {target}"

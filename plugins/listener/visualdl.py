@@ -74,10 +74,8 @@ class Board:
         run = self.run
         if run.encoded["valid"]:
             example = run.encoded["valid"][0]
-            if (weights := images.attention(run.model, example)) is not None:
-                self.writer.add_image("attention/last_layer", weights, step, dataformats="HW")
-                # A tag of its own: VisualDL shows whatever has the tag of an image as one.
-                self.writer.add_text("pieces/last_layer", images.legend(run.codec, example), step)
+            for head, weights in enumerate(images.attention(run.model, run.codec, example)):
+                self.writer.add_image(f"attention/last_layer_head_{head}", weights, step, dataformats="HW")
         for name, stack in run.model.stacks().items():
             rows = images.position(stack.encodings[0], run.settings.model.d_model)
             if rows is not None:

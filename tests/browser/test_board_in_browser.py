@@ -145,14 +145,14 @@ def test_images_show_attention_and_encodings(page, board):
     page.open(board.replace("scalar", "sample/image"))
     wait(page, "[...document.images].filter(e => e.naturalWidth > 60 && e.src.startsWith('blob')).length >= 4")
     shown = page.js("document.body.innerText")
-    assert "attention/last_layer" in shown and "position/encoder" in shown
+    assert "attention/last_layer_head_0" in shown and "position/encoder" in shown
     assert page.js("[...document.images].every(e => e.complete && e.naturalWidth > 0)")
     assert set(re.findall(r"\d+/\d+(?=\n|$)", shown)) == {"1/2"}  # two evaluations, and nothing else has their tags
 
 
-def test_texts_show_samples_and_what_the_rows_of_an_image_are(page, board):
+def test_texts_show_samples(page, board):
     page.open(board.replace("scalar", "sample/text"))
-    wait(page, "['reference:', 'rows:', 'columns:'].every(word => document.body.innerText.includes(word))")
+    wait(page, "document.body.innerText.includes('reference:')")
 
 
 def test_histograms_show_weights_and_gradients(page, board):

@@ -10,6 +10,8 @@ from paddle_tfm.predictions import read_predictions
 from paddle_tfm.train.changes import changes
 from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.fit import remarks
+from paddle_tfm.train.logs import read_rows
+from paddle_tfm.train.trainer import Interrupted
 
 BEYOND = "evaluate.tests.beyond={task: {test_min_length: 6, test_max_length: 7}}"
 ALONE, PADDED = "evaluate.tests.alone={batch: 1}", "evaluate.tests.padded={padding: 20}"
@@ -44,6 +46,48 @@ def test_other_texts_score_as_they_do_in_a_run_that_is_tested_on_nothing_else(ma
         ]
         assert hypotheses[0] == hypotheses[1]
     assert json.loads((folder / "results.json").read_text()) == json.loads(json.dumps(results))
+
+
+OWN = "evaluate.tests.own={split: valid, task: {min_length: 6, max_length: 7, valid: 12}, while_training: true}"
+
+
+def test_a_validation_set_of_ones_own_is_scored_with_every_evaluation_and_changes_no_training(make_trainer):
+    def rows(trainer):
+        return read_rows(trainer.run.folder / "metrics.jsonl")
+
+    steps = ("train.steps=8", "evaluate.every=2", "model.max_length=40")
+    plain, own = make_trainer(*steps, folder="plain"), make_trainer(OWN, *steps, folder="own")
+    plain.train()
+    results = own.train()
+    evaluations = {row["step"]: row["evaluation"] for row in rows(own) if "evaluation" in row}
+    assert list(evaluations) == [2, 4, 6, 8]
+    of_best = evaluations[results["best_step"]]
+    assert of_best["loss@own"] == results["tests"]["own"]["scores"]["loss"] != of_best["loss"]
+    assert results["caveats"]["valid@own"]["reach"]["texts"] == 12
+    stripped = [
+        {**row, "evaluation": {name: value for name, value in row["evaluation"].items() if "@" not in name}}
+        if "evaluation" in row
+        else row
+        for row in rows(own)
+    ]
+    assert stripped == rows(plain)
+
+
+def test_the_best_checkpoint_is_that_of_the_validation_set_that_is_named(make_trainer):
+    steps = ("train.steps=8", "evaluate.every=1", "model.max_length=40", "evaluate.best=loss@own")
+    trainer = make_trainer(OWN, *steps)
+    results = trainer.train()
+    logged = read_rows(trainer.run.folder / "metrics.jsonl")
+    losses = {row["step"]: row["evaluation"]["loss@own"] for row in logged if "evaluation" in row}
+    assert results["best_step"] == min(losses, key=losses.__getitem__)
+    # Stopped in the middle and resumed, it is the same to the bit.
+    done = []
+    stopped = make_trainer(OWN, *steps, folder="stopped", stop=lambda: done.append(1) or len(done) == 12)
+    with pytest.raises(Interrupted):
+        stopped.train()
+    again = make_trainer(OWN, *steps, folder="stopped")
+    again.train(resume=True)
+    assert read_rows(again.run.folder / "metrics.jsonl") == logged
 
 
 def test_what_other_batches_change_of_a_wrong_model_is_seen(make_trainer):

@@ -144,8 +144,11 @@ class SweepProgress:
 
     def _evaluation(self, event: Event) -> None:
         card, metrics = event.card, event.data
-        shown = [name for name in dict.fromkeys(["loss", card.best, *list(metrics)[:3]]) if name in metrics]
-        texts = [f"{name} {units.text(metrics[name], card.units.get(name, ''))}" for name in shown]
+        best = units.metric_and_test(card.best)[0]
+        further = [name for name in metrics if name.startswith(f"{best}{units.AT}")]
+        shown = [name for name in dict.fromkeys(["loss", best, *list(metrics)[:3], *further]) if name in metrics]
+        unit = {name: card.units.get(units.metric_and_test(name)[0], "") for name in shown}
+        texts = [f"{name} {units.text(metrics[name], unit[name])}" for name in shown]
         self.console.print(f"  {escape(card.name)}  step {card.step:>6,}  valid  {'  '.join(texts)}")
 
     def _end(self, event: Event) -> None:

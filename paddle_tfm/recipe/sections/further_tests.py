@@ -6,8 +6,10 @@ evaluate:
     far: {max_length: 40, task: {test_min_length: 30, test_max_length: 30}}  # beyond model.max_length
     alone: {batch: 1}                                            # the same texts, a sentence a batch
     padded: {padding: 20}                                        # the same texts, 20 columns of padding more
+    own: {split: valid, task: {valid: my.tsv}, while_training: true}  # another validation set, with every evaluation
 
-A metric of one is called `exact_match@beyond` wherever a metric is named. No checkpoint is chosen by one.
+A metric of one is called `exact_match@beyond` wherever a metric is named. A checkpoint is chosen by one only where
+`evaluate.best` names it, `exact_match@own`; never by one of the test split.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ class FurtherTest(Section):
         max_length: instead of model.max_length, where every encoding of the model knows positions beyond that.
         batch: at most so many sentences a batch. padding: columns of padding added to every source and target. A
             correct model does not notice these two, but for rounding.
+        while_training: also scored with every evaluation, by `evaluate.examples` and `evaluate.search`.
     """
 
     split: Literal["train", "valid", "test"] = "test"
@@ -40,10 +43,11 @@ class FurtherTest(Section):
     max_length: int | None = Field(None, gt=1, le=1_000_000)
     batch: int | None = Field(None, gt=0)
     padding: int = Field(0, ge=0, le=100_000)
+    while_training: bool = False
 
     @model_validator(mode="after")
     def _other(self) -> FurtherTest:
-        if self == FurtherTest.model_construct():
+        if self == FurtherTest.model_construct(while_training=self.while_training):
             sentence = "is the run's own test over again; set `task`, `split`, `batch`, `padding` or `max_length`"
             raise ValueError(sentence)
         return self

@@ -13,6 +13,7 @@ from paddle_tfm.recipe.sections.space import Point, points
 from paddle_tfm.recipe.sections.tuning import BUDGET, FOLDER, TRIAL, UNTUNED, TuneSettings
 from paddle_tfm.recipe.validation import validate
 from paddle_tfm.recipe.yaml_lines import Origins
+from paddle_tfm.units import metric_and_test
 
 
 def tuned(run: RunSpec, values: Mapping[str, Any], origins: Origins) -> RunSpec:
@@ -26,8 +27,10 @@ def tuned(run: RunSpec, values: Mapping[str, Any], origins: Origins) -> RunSpec:
 
 def trial(run: RunSpec, tune: TuneSettings, number: int, values: Point, origins: Origins, rung: int = -1) -> RunSpec:
     """A trial of a variant, of which `run` is any. `rung`: with how many of its steps, where trials are halved. A trial
-    has no further tests: nothing is chosen by one."""
+    has no further tests but that which chooses the best checkpoint, if the recipe says so."""
     evaluate = {key: value for key, value in run.data["evaluate"].items() if key != "tests"}
+    if deciding := metric_and_test(str(evaluate["best"]))[1]:
+        evaluate["tests"] = {deciding: run.data["evaluate"]["tests"][deciding]}
     run = replace(run, data={**run.data, "evaluate": evaluate})
     steps, last = tune.rungs(tune.steps_of(run.data))[rung], tune.steps_of(run.data)
     name = f"{FOLDER}/{run.variant}/{TRIAL}{number:02}" + ("" if steps == last else f"-steps-{steps}")

@@ -9,10 +9,10 @@ from PIL import Image
 from visualdl import LogReader
 from visualdl.proto.record_pb2 import Record
 
-from paddle_tfm.data.batches import collate
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.trainer import Interrupted
-from paddle_tfm_plugins.listener._visualdl_picture import CELL, GAP, LEFT, TOP, Axes, draw
+from paddle_tfm_plugins.listener._visualdl_images import END
+from paddle_tfm_plugins.listener._visualdl_picture import CELL, GAP, LEFT, NAMED_CELL, TOP, Axes, corner, draw
 from paddle_tfm_plugins.listener._visualdl_records import HEADER, read_records
 
 
@@ -93,32 +93,40 @@ def test_histograms_are_numpys_of_weights_and_of_the_gradients_of_the_last_updat
         assert np.abs(np.array(value.hist) - counts).sum() <= 4  # a value may lie on an edge
 
 
-def test_the_image_of_attention_shows_the_weights_of_every_head(make_trainer):
+def test_the_images_of_attention_show_the_weights_of_every_head_beside_their_pieces(make_trainer):
     trainer = make_trainer("train.steps=4")
     trainer.train()
-    run = trainer.run
-    value = logged(run)["image", "attention/last_layer", 4]
-    grey = np.asarray(Image.open(io.BytesIO(value.image.encoded_image_string)))[TOP:, LEFT:, 0] / 255
+    run, records = trainer.run, logged(trainer.run)
     example = run.encoded["valid"][0]
     rows, columns, heads = len(example.target), len(example.source), run.settings.model.num_heads
-    width = heads * columns * CELL + (heads - 1) * GAP
-    frame = grey[rows * CELL, : width + 1], grey[: rows * CELL + 1, width]
-    assert not np.any(np.concatenate(frame)), "a black line ends the map where its last weight does"
-    grey = grey[: rows * CELL, :width]
+    sides = (run.codec.target, example.example.target), (run.codec.source, example.example.source)
+    names = [[*tokenizer.tokenize(text), END] for tokenizer, text in sides]
     for head in range(heads):
-        start = head * (columns * CELL + GAP)
-        weights = 1 - grey[::CELL, start : start + columns * CELL : CELL]
+        value = records["image", f"attention/last_layer_head_{head}", 4]
+        image = np.asarray(Image.open(io.BytesIO(value.image.encoded_image_string)))[..., 0]
+        axes = Axes("", "", "", 1, 0, *names)
+        top, left = corner(axes)
+        weights = 1 - image[top:, left:][: rows * NAMED_CELL : NAMED_CELL, : columns * NAMED_CELL : NAMED_CELL] / 255
         assert weights.shape == (rows, columns)
         np.testing.assert_allclose(weights.sum(1), 1, atol=columns / 255)  # a softmax over all keys
-    assert collate([example]).source.shape[1] == columns
+        around = draw(1 - weights[None], axes)  # the names: of the right pieces, in their order
+        places = (
+            np.s_[top : top + rows * NAMED_CELL, 30 : left - 4],
+            np.s_[30 : top - 4, left : left + columns * NAMED_CELL],
+        )
+        for place in places:
+            assert (around[place] < 128).any() and (around[place] == image[place]).all()
+
+
+HEADS = [f"attention/last_layer_head_{head}" for head in range(2)]
 
 
 @pytest.mark.parametrize(
     ("overrides", "images"),
     [
-        (["model.position=alibi"], {"attention/last_layer", "position/encoder", "position/decoder"}),
-        (["model.position=rotary"], {"attention/last_layer"}),
-        (["model.position=learned"], {"attention/last_layer", "position/encoder", "position/decoder"}),
+        (["model.position=alibi"], {*HEADS, "position/encoder", "position/decoder"}),
+        (["model.position=rotary"], {*HEADS}),
+        (["model.position=learned"], {*HEADS, "position/encoder", "position/decoder"}),
     ],
     ids=["alibi", "rotary", "learned"],  # not of the sets: their order differs between processes
 )

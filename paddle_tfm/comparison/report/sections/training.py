@@ -55,7 +55,7 @@ class Curves(Section):
         """Two figures for each of the three axes, of which one is shown; a checkbox for each variant."""
         panels = {}
         for axis in AXES:
-            charts = [learning_curve(facts, metric, axis) for metric in (facts.comparison.learned, None)]
+            charts = [learning_curve(facts, metric, axis) for metric in (*_learned(facts), None)]
             if drawn := "".join(chart.html() for chart in charts if chart):
                 panels[axis] = f'<div class="by {axis} charts">{drawn}</div>'
         if not panels:
@@ -67,6 +67,13 @@ class Curves(Section):
         return (
             f'<div class="curves">{radios}{_checkboxes(facts)}{"".join(panels.values())}{document.notes([note])}</div>'
         )
+
+
+def _learned(facts: Facts) -> list[str]:
+    """The deciding metric, of the validation split and of each further test that was scored while training."""
+    metric = facts.comparison.learned
+    logged = dict.fromkeys(name for curves in facts.curves.values() for curve in curves for name in curve.values)
+    return [metric, *(name for name in logged if name.startswith(f"{metric}{units.AT}"))]
 
 
 def _checkboxes(facts: Facts) -> str:
@@ -124,8 +131,8 @@ class Layers(ChartedSection):
         """What a point is."""
         return [
             "The joint norm of the gradients of all parameters of a layer before clipping: the mean over seeds, and "
-            "their range. The first and the last step are always logged; further ones where the recipe says "
-            "train.gradient_norms: 100, for every hundredth."
+            "their range. The first step and the last of the recipe are always logged; further ones where the recipe "
+            "says train.gradient_norms: 100, for every hundredth."
         ]
 
     def tables(self, facts: Facts) -> dict[str, Table]:
