@@ -1,8 +1,8 @@
-"""Collects what people are told, for translation: `python docs/catalogue.py` brings the catalogue below paddle_tfm/locale
+"""Collects what people are told, for translation: `python docs/catalogue.py` brings the catalogue in paddle_tfm/locale
 up to date and compiles it. Whoever changes a text runs it, and fills in what it names as untranslated.
 
-Collected are `_("…")` and `counted(n, "…")` of the engine and of docs/generate.py, headings of tables and sections, help
-texts, what recipes, kinds and components say of themselves.
+Collected are `_("…")` and `counted(n, "…")` of the engine and of docs/generate.py, headings of tables and sections,
+help texts, what recipes, kinds and components say of themselves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(Path(__file__).parent))
 FOLDER = ROOT / "paddle_tfm/locale/zh/LC_MESSAGES"
-FIRST = ("_", "unknown", "Column", "column")  # functions whose first argument is a text
+FIRST = ("_", "unknown", "Column", "column", "Obstacle")  # functions whose first argument is a text
 
 
 def collected() -> dict[str, list[str]]:
@@ -30,7 +30,12 @@ def collected() -> dict[str, list[str]]:
     for file in sorted([*(ROOT / "paddle_tfm").rglob("*.py"), ROOT / "docs/generate.py"]):
         for text in in_source(file.read_text("utf-8")):
             found.setdefault(text, []).append(file.relative_to(ROOT).as_posix())
-    for place, texts in (("help", in_help()), ("recipes", in_recipes()), ("plugins", in_components())):
+    for place, texts in (
+        ("words", in_words()),
+        ("help", in_help()),
+        ("recipes", in_recipes()),
+        ("plugins", in_components()),
+    ):
         for text in texts:
             found.setdefault(text, []).append(place)
     return {text: list(dict.fromkeys(places)) for text, places in found.items() if text.strip()}
@@ -64,6 +69,8 @@ def _literals(node: ast.expr, constants: dict[str, ast.expr]) -> Iterator[str]:
         yield from _literals(constants[node.id], {})
     elif isinstance(node, ast.Subscript):
         yield from _literals(node.value, constants)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # `TEXTS.get(key)`
+        yield from _literals(node.func.value, constants)
     elif isinstance(node, (ast.Dict, ast.Tuple)):
         yield from (text for each in getattr(node, "values", None) or node.elts for text in _literals(each, {}))
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -96,6 +103,18 @@ def _with_subcommands(command: click.Command) -> Iterator[click.Command]:
         yield from command.commands.values()
 
 
+def in_words() -> Iterator[str]:
+    """Words that stand in variables where they are said."""
+    from paddle_tfm.comparison.claims.judge import VERDICTS
+    from paddle_tfm.comparison.report.section_input import NUMBERS
+    from paddle_tfm.comparison.runs.curves import AXES
+    from paddle_tfm.errors import CutShort
+    from paddle_tfm.train.group import RankLost
+
+    yield from (*(number.capitalize() for number in NUMBERS), *AXES, *AXES.values(), *VERDICTS)
+    yield from ("train", "valid", "validation", "test", CutShort.how, RankLost.how)
+
+
 def in_recipes() -> Iterator[str]:
     """What each is for, and how long it takes."""
     from paddle_tfm import load_recipe
@@ -109,6 +128,7 @@ def in_recipes() -> Iterator[str]:
 def in_components() -> Iterator[str]:
     """What kinds and components are."""
     import generate
+
     from paddle_tfm.hookspecs import KINDS
 
     for kind in KINDS:

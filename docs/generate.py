@@ -59,7 +59,9 @@ def gallery() -> str:
         " · ".join(f"[{title}](#{_anchor(title)})" for title in [*titles.values(), _("Wrong on purpose")]),
         "",
         _("A listener has no name in a recipe: it is called in every run. Shipped: {names}.").format(
-            names=_(", ").join(f"[`{file.stem}`](../plugins/listener/{file.name}) ({_(what)})" for file, what in listeners())
+            names=_(", ").join(
+                f"[`{file.stem}`](../plugins/listener/{file.name}) ({_(what)})" for file, what in listeners()
+            )
         ),
     ]
     for kind, title in titles.items():
@@ -183,8 +185,8 @@ def cli() -> str:
         f"# {_('The command line')}",
         "",
         _(
-            "`paddle-tfm VERB --help` says the same. `[a.b=value]…` are overrides: hyper-parameters of a recipe, such as "
-            "`model.norm=rms`."
+            "`paddle-tfm VERB --help` says the same. `[a.b=value]…` are overrides: hyper-parameters of a recipe, such "
+            "as `model.norm=rms`."
         ),
         "",
         f"| {_('verb')} | |",

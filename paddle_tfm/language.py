@@ -1,8 +1,8 @@
 """The language that people are spoken to in: English, or Chinese through the catalogues in `locale/`.
 
 As in every program that uses gettext, the first of LANGUAGE, LC_ALL, LC_MESSAGES and LANG that is set decides; `--lang`
-of the command line sets LANGUAGE, and so the processes that it starts follow. What programs read is always English: JSON,
-CSV, LaTeX, logs, the files of a run. `python docs/catalogue.py` writes the catalogues.
+of the command line sets LANGUAGE, and so the processes that it starts follow. What programs read is always English:
+JSON, CSV, LaTeX, logs, the files of a run. `python docs/catalogue.py` writes the catalogues.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _(text: str) -> str:
 def counted(number: int, what: str) -> str:
     """`1 seed`, `3 seeds`, `3 个种子`: `units.plural` in the reader's language."""
     text = f"{{}} {what}s"
-    return f"1 {what}" if number == 1 and _(text) == text else _(text).format(number)
+    return f"1 {what}" if number == 1 and _(text) == text else _(text).format(f"{number:,}")
 
 
 def enumerated(words: Iterable[object]) -> str:

@@ -59,7 +59,7 @@ class Verbs(click.Group):
         except click.UsageError:
             from paddle_tfm.errors import unknown
 
-            raise UserError(f"{unknown('command', arguments[0], VERBS)}. See paddle-tfm --help") from None
+            raise UserError(f"{unknown('command', arguments[0], VERBS)}. {_('See paddle-tfm --help')}") from None
 
     def make_context(self, *arguments, **options) -> click.Context:
         with _ending_with_its_reader():  # --help is answered here
@@ -74,7 +74,7 @@ class Verbs(click.Group):
             formatter.write_dl([(verb, _(line)) for verb, line in VERBS.items()])
 
     def format_help_text(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        super(Verbs, translated(self)).format_help_text(context, formatter)
+        click.Group.format_help_text(translated(self), context, formatter)
 
     def get_params(self, context: click.Context) -> list[click.Parameter]:
         return list(map(with_help, super().get_params(context)))

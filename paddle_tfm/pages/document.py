@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
+from paddle_tfm.language import _
 from paddle_tfm.pages.style import colour, css
 
 
@@ -34,7 +35,7 @@ def document(title: str, kind: str, heading: str, lead: str, facts: str, section
         f'<section id="{item.anchor}">\n<h2>{escape(item.heading)}</h2>\n{item.html}\n</section>' for item in sections
     )
     return f"""<!DOCTYPE html>
-<html lang="en">
+<html lang="{_("en")}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -44,7 +45,7 @@ def document(title: str, kind: str, heading: str, lead: str, facts: str, section
 <style>{css()}</style>
 </head>
 <body>
-<a class="skip" href="#content">Skip to the content</a>
+<a class="skip" href="#content">{_("Skip to the content")}</a>
 <div class="page">
 <header>
 <p class="kind">{escape(kind)}</p>
@@ -52,7 +53,7 @@ def document(title: str, kind: str, heading: str, lead: str, facts: str, section
 <p class="verdict">{escape(lead)}</p>
 {facts}
 </header>
-<nav aria-label="Sections"><ul>{links}</ul></nav>
+<nav aria-label="{_("Sections")}"><ul>{links}</ul></nav>
 <main id="content">
 {body}
 </main>
