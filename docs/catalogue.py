@@ -106,13 +106,16 @@ def _with_subcommands(command: click.Command) -> Iterator[click.Command]:
 def in_words() -> Iterator[str]:
     """Words that stand in variables where they are said."""
     from paddle_tfm.comparison.claims.judge import VERDICTS
+    from paddle_tfm.comparison.gaps import LAST_BITS
     from paddle_tfm.comparison.report.section_input import NUMBERS
     from paddle_tfm.comparison.runs.curves import AXES
     from paddle_tfm.errors import CutShort
+    from paddle_tfm.recipe.yaml_lines import COMMAND_LINE
     from paddle_tfm.train.group import RankLost
 
     yield from (*(number.capitalize() for number in NUMBERS), *AXES, *AXES.values(), *VERDICTS)
-    yield from ("train", "valid", "validation", "test", CutShort.how, RankLost.how)
+    yield from (text for section in LAST_BITS.values() for text in section.values())
+    yield from ("train", "valid", "validation", "test", CutShort.how, RankLost.how, COMMAND_LINE)
 
 
 def in_recipes() -> Iterator[str]:
@@ -157,7 +160,9 @@ def read_catalogue(name: str) -> Catalog:
     if not file.exists():
         return Catalog("zh")
     with file.open("rb") as stream:
-        return read_po(stream, "zh")
+        catalogue = read_po(stream, "zh")
+    catalogue.creation_date = catalogue.revision_date = _NEVER
+    return catalogue
 
 
 def untranslated(catalogue: Iterable) -> list[str]:

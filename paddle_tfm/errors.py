@@ -53,7 +53,7 @@ class RecipeError(UserError):
         )
 
     def _where(self, problem: Problem) -> str:
-        other_file = problem.file if problem.file and problem.file != self.name else ""
+        other_file = _(problem.file) if problem.file and problem.file != self.name else ""
         return " ".join([other_file, _("line {number}").format(number=problem.line) if problem.line else ""]).strip()
 
 

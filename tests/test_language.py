@@ -87,6 +87,35 @@ def test_lines_of_chinese_fit_the_terminal():
     assert "\0" not in text
 
 
+def test_a_run_speaks_chinese_and_writes_what_it_writes_in_english(tmp_path):
+    """Of the files of a sweep only the page is for people."""
+    small = ["train.steps=4", "model.d_model=16", "model.d_ff=16", "model.num_heads=2", "evaluate.every=4"]
+    small += ["task={name: copy, symbols: 5, min_length: 2, max_length: 5, train: 60, valid: 10, test: 10}"]
+    whole = [*small, "model.norm=layer,rms", "--seeds", "2", "--device", "cpu", "--out", str(tmp_path / "a")]
+    said, status = told("run", "copy", *whole, LANG="zh_CN.UTF-8")
+    assert status == 0, said
+    assert re.search("变体.*结论.*差异.*95% 区间", said) and re.search("“(layer|rms)”.*均值", said), said
+    page = (tmp_path / "a/comparison.html").read_text("utf-8")
+    assert '<html lang="zh-CN">' in page and "<h2>得分</h2>" in page and "<h2>比较的内容</h2>" in page
+    assert not re.search(r"<h[1-3]>[^<]*(Scores|What|Runs|Every)", page)
+    written = [file for file in (tmp_path / "a").rglob("*") if file.is_file() and file.name != "comparison.html"]
+    texts = [file for file in written if file.suffix in (".json", ".jsonl", ".yaml", ".tsv", ".csv", ".tex", ".txt")]
+    assert len(texts) > 20
+    assert [file.name for file in texts if re.search("[一-龥]", file.read_text("utf-8"))] == []
+    for form in ("--json", "--csv"):
+        asked = ["compare", str(tmp_path / "a"), form, "--out", str(tmp_path / "b")]
+        assert told(*asked, LANG="zh_CN.UTF-8") == told(*asked, LANG="C"), form
+
+
+def test_errors_speak_chinese():
+    said, status = told("run", "reverse", "model.norm=layers", "train.steps=x", LANG="zh_CN.UTF-8")
+    assert status == 2
+    assert "reverse.yaml 有 2 个问题" in said and "未知的归一化 'layers'；是不是 'layer'？" in said
+    assert re.search(r"命令行 +train\.steps +必须是整数，现在是 'x'", said), said
+    said, status = told("report", "--sentences", LANG="zh_CN.UTF-8")
+    assert status == 2 and "错误：没有选项" in said and "查看帮助" in said
+
+
 def test_counts_lists_and_what_programs_read(monkeypatch):
     assert (counted(1, "seed"), counted(3, "seed")) == ("1 seed", "3 seeds")
     assert enumerated([1, 2, 3]) == "1, 2 and 3"

@@ -83,7 +83,8 @@ def _require_finished(folder: Path) -> None:
 
     if not folder.is_dir():
         is_recipe = folder.is_file() or str(folder) in shipped()
-        what = "is a recipe, whose variants `paddle-tfm run` trains and compares" if is_recipe else "no such folder"
+        what = _("is a recipe, whose variants `paddle-tfm run` trains and compares")
+        what = what if is_recipe else _("no such folder")
         raise UserError(
             _("{folder}: {what}; `compare` takes the folders of finished runs, which `ls runs` shows").format(
                 folder=folder, what=what

@@ -48,7 +48,11 @@ class Costs(ChartedSection):
 
     def notes(self, facts: Facts) -> list[str]:
         """What a difference of scores may be owed to, as `compare` of two runs says it."""
-        owed = [f"{name}: {'; '.join(cost.sentence for cost in costs)}." for name, costs in facts.once(_owed).items()]
+        end = _("{sentence}.")  # not from `once`, which may have been asked for another language
+        owed = [
+            end.format(sentence=f"{name}: {_('; ').join(cost.sentence for cost in costs)}")
+            for name, costs in _owed(facts).items()
+        ]
         return [*owed, *([_(DECODING)] if "decoding_seconds" in _known(facts) else [])]
 
     def tables(self, facts: Facts) -> dict[str, Table]:

@@ -70,5 +70,5 @@ def _columns(rows: Sequence[dict[str, str | None]], one: str, other: str) -> lis
         column("other", other, prose=True, is_name=True),
     ]
     if any(row["last_bits"] for row in rows):
-        columns.append(column("last_bits", "what it does to last bits", prose=True))
+        columns.append(column("last_bits", "what it does to last bits", _, prose=True))
     return columns
