@@ -56,7 +56,7 @@ setup(
     packages=[*ENGINE, *PLUGINS, "paddle_tfm_recipes"],
     package_dir={"paddle_tfm_plugins": "plugins", "paddle_tfm_recipes": "recipes"},
     package_data={
-        "paddle_tfm": ["py.typed", "templates/*/*", "comparison/report/papers.tsv"],
+        "paddle_tfm": ["py.typed", "templates/*/*", "comparison/report/papers.tsv", "locale/*/*/*.mo"],
         "paddle_tfm_plugins": ["py.typed"],
         "paddle_tfm_recipes": ["*.yaml", "findings/*.yaml"],
     },

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+
+from paddle_tfm.language import _
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -37,52 +40,71 @@ PICTURES = {
 
 def gallery() -> str:
     """Every component of every kind: name, one line, paper."""
-    from paddle_tfm import create_registry
     from paddle_tfm.hookspecs import KINDS
     from paddle_tfm.recipe.sites import place
 
-    registry = create_registry()
-    titles = {kind: TITLES.get(kind, f"{kind.capitalize()}s") for kind in KINDS}
-    shipped = [entry for entry in registry if entry.provider.source == "paddle-tfm"]
+    titles = {kind: _(title_of(kind)) for kind in KINDS}
+    shipped = shipped_components()
     right = [entry for entry in shipped if not entry.wrong_on_purpose]
     lines = [
         "<!-- written by `python docs/generate.py`: change a docstring, not this page -->",
-        "# Gallery",
+        f"# {_('Gallery')}",
         "",
-        f"The {len(right)} components that ship, by kind. A recipe names them (`model.norm: rms`), `paddle-tfm ls "
-        "components` lists them with those of your",
-        "own plugins, and each name below leads to its file: one class, with its formula, shapes and options.",
+        _(
+            "The {number} components that ship, by kind. A recipe names them (`model.norm: rms`), `paddle-tfm ls "
+            "components` lists them with those of your\nown plugins, and each name below leads to its file: one class, "
+            "with its formula, shapes and options."
+        ).format(number=len(right)),
         "",
-        " · ".join(f"[{title}](#{_anchor(title)})" for title in [*titles.values(), "Wrong on purpose"]),
+        " · ".join(f"[{title}](#{_anchor(title)})" for title in [*titles.values(), _("Wrong on purpose")]),
         "",
-        f"A listener has no name in a recipe: it is called in every run. Shipped: {', '.join(_listeners())}.",
+        _("A listener has no name in a recipe: it is called in every run. Shipped: {names}.").format(
+            names=_(", ").join(
+                f"[`{file.stem}`](../plugins/listener/{file.name}) ({_(what)})" for file, what in listeners()
+            )
+        ),
     ]
     for kind, title in titles.items():
-        lines += ["", f"## {title}", "", f"`{place(kind)}`: {_what(kind)}", ""]
+        lines += ["", f"## {title}", "", f"`{place(kind)}`: {_(kind_sentence(kind))}", ""]
         lines += _table([entry for entry in right if entry.kind == kind])
         if kind in PICTURES:
             file, caption = PICTURES[kind]
-            lines += ["", f"![{caption}](pictures/{file})", "", f"{caption}. Computed by the components."]
+            computed = _("{caption}. Computed by the components.").format(caption=_(caption))
+            lines += ["", f"![{_(caption)}](pictures/{file})", "", computed]
     lines += [
         "",
-        "## Wrong on purpose",
+        f"## {_('Wrong on purpose')}",
         "",
-        "The mistakes of `findings/why-mine-fails`, for [the clinic](clinic.md): each is one mistake that learners "
-        "make, and nothing to build on.",
+        _(
+            "The mistakes of `findings/why-mine-fails`, for [the clinic](clinic.md): each is one mistake that learners "
+            "make, and nothing to build on."
+        ),
         "",
         *_table([entry for entry in shipped if entry.wrong_on_purpose], kind=True),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _listeners() -> Iterator[str]:
-    """Each listener that ships, linked, with the first sentence of its module."""
+def shipped_components() -> list:
+    """The entries of all components that ship."""
+    from paddle_tfm import create_registry
+
+    return [entry for entry in create_registry() if entry.provider.source == "paddle-tfm"]
+
+
+def title_of(kind: str) -> str:
+    """The heading of a kind."""
+    return TITLES.get(kind, f"{kind.capitalize()}s")
+
+
+def listeners() -> Iterator[tuple[Path, str]]:
+    """The file of each listener that ships, with the first sentence of its module."""
     for file in sorted((HERE.parent / "plugins/listener").glob("[!_]*.py")):
         sentence = ast.get_docstring(ast.parse(file.read_text("utf-8"))).split("\n")[0].rstrip(".")
-        yield f"[`{file.stem}`](../plugins/listener/{file.name}) ({sentence[0].lower() + sentence[1:]})"
+        yield file, sentence[0].lower() + sentence[1:]
 
 
-def _what(kind: str) -> str:
+def kind_sentence(kind: str) -> str:
     """The kind's own sentence, from the hook that registers it."""
     from paddle_tfm import hookspecs
 
@@ -92,12 +114,12 @@ def _what(kind: str) -> str:
 
 
 def _table(entries: list, kind: bool = False) -> list[str]:
-    head = ["name", *(["kind"] if kind else []), "what it is", "paper"]
+    head = [_("name"), *([_("kind")] if kind else []), _("what it is"), _("paper")]
     cited = any(_citation(entry.summary())[1] for entry in entries)
     head = head if cited else head[:-1]
     rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for entry in entries:
-        what, paper = _citation(entry.summary().removeprefix("Wrong on purpose: "))
+        what, paper = _citation(_(entry.summary()).removeprefix(_("Wrong on purpose: ")))
         module = entry.target.partition(":")[0]
         link = f"[`{entry.name}`](../{module.replace('paddle_tfm_plugins', 'plugins').replace('.', '/')}.py)"
         cells = [link, *([entry.kind] if kind else []), what, *([paper] if cited else [])]
@@ -132,21 +154,22 @@ def recipes() -> str:
 
     lines = [
         "<!-- written by `python docs/generate.py`: change a recipe, not this page -->",
-        "# Recipes",
+        f"# {_('Recipes')}",
         "",
-        "What ships ready to run: `paddle-tfm run NAME`. `paddle-tfm show NAME` prints one whole, `paddle-tfm cp "
-        "NAME mine.yaml` makes it yours.",
-        "[What they reach](results.md).",
+        _(
+            "What ships ready to run: `paddle-tfm run NAME`. `paddle-tfm show NAME` prints one whole, `paddle-tfm cp "
+            "NAME mine.yaml` makes it yours.\n[What they reach](results.md)."
+        ),
         "",
-        "| recipe | what it does | variants | takes |",
+        f"| {_('recipe')} | {_('what it does')} | {_('variants')} | {_('takes')} |",
         "|---|---|---|---|",
     ]
     for name, file in sorted(shipped().items()):
         recipe = load_recipe(name)
         variants = [variant for variant in recipe.written_variants() if variant != "default"]
         link = f"[`{name}`](../recipes/{file.relative_to(HERE.parent / 'recipes').as_posix()})"
-        named = ", ".join(f"`{variant}`" for variant in variants) or "one"
-        lines.append(f"| {link} | {recipe.data['summary']} | {named} | {recipe.data['duration']} |")
+        named = _(", ").join(f"`{variant}`" for variant in variants) or _("one")
+        lines.append(f"| {link} | {_(recipe.data['summary'])} | {named} | {_(recipe.data['duration'])} |")
     return "\n".join(lines) + "\n"
 
 
@@ -159,14 +182,16 @@ def cli() -> str:
 
     lines = [
         "<!-- written by `python docs/generate.py`: change the command's docstring, not this page -->",
-        "# The command line",
+        f"# {_('The command line')}",
         "",
-        "`paddle-tfm VERB --help` says the same. `[a.b=value]…` are overrides: hyper-parameters of a recipe, such as "
-        "`model.norm=rms`.",
+        _(
+            "`paddle-tfm VERB --help` says the same. `[a.b=value]…` are overrides: hyper-parameters of a recipe, such "
+            "as `model.norm=rms`."
+        ),
         "",
-        "| verb | |",
+        f"| {_('verb')} | |",
         "|---|---|",
-        *(f"| [`{verb}`](#{verb}) | {line} |" for verb, line in VERBS.items()),
+        *(f"| [`{verb}`](#{verb}) | {_(line)} |" for verb, line in VERBS.items()),
     ]
     for verb in VERBS:
         for path, command in _commands((verb,), group.get_command(None, verb)):
@@ -183,6 +208,7 @@ def _commands(path: tuple[str, ...], command: click.Command) -> Iterator[tuple[t
 
 def _help(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
     from paddle_tfm.cli.run import recipe_command
+    from paddle_tfm.cli.translated import translated
 
     context = click.Context(command, info_name=" ".join(path))
     yield "```"
@@ -195,12 +221,12 @@ def _help(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
             continue
         heading, *rows = paragraph.removeprefix("\b\n").splitlines()
         yield from (heading, "", "```", *(row.removeprefix("  ") for row in rows), "```")
-    options = recipe_command("base") if path == ("run",) else command
+    options = translated(recipe_command("base")) if path == ("run",) else command
     context = click.Context(options, info_name="run")
     records = [each.get_help_record(context) for each in options.params if isinstance(each, click.Option)]
     records = [record for record in records if record and "--help" not in record[0]]
     if records:
-        yield from ("", "| option | |", "|---|---|")
+        yield from ("", f"| {_('option')} | |", "|---|---|")
         for left, right in records:
             yield f"| `{_cell(left)}` | {_cell(right).replace('<', '&lt;')} |"
 
@@ -219,8 +245,15 @@ def pages() -> dict[Path, str]:
 
     _require_current_installation()
     drawn = {HERE / "pictures" / name: text for name, text in pictures.all_pictures().items()}
-    written = {"gallery.md": gallery(), "recipes.md": recipes(), "cli.md": cli()}
-    return {**{HERE / name: text for name, text in written.items()}, **findings_pages.pages(), **drawn}
+    before, written = os.environ.get("LANGUAGE"), {}
+    try:
+        for language, ending in (("en", ".md"), ("zh", ".zh-CN.md")):
+            os.environ["LANGUAGE"] = language
+            for make in (gallery, recipes, cli):
+                written[HERE / f"{make.__name__}{ending}"] = make()
+    finally:
+        os.environ["LANGUAGE"] = before or ""
+    return {**written, **findings_pages.pages(), **drawn}
 
 
 def _require_current_installation() -> None:

@@ -7,6 +7,8 @@ import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from paddle_tfm.language import _, counted
+
 
 class UserError(Exception):
     """Something that the user gave cannot be used. The message says what, and what to do next."""
@@ -46,23 +48,29 @@ class RecipeError(UserError):
         rows = [(self._where(problem), problem.path, problem.message) for problem in self.problems]
         first, second = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
         lines = [f"  {where:<{first}}  {path:<{second}}  {message}" for where, path, message in rows]
-        return "\n".join([f"{self.name} has {count} problem{'' if count == 1 else 's'}", *lines])
+        return "\n".join(
+            [_("{name} has {problems}").format(name=self.name, problems=counted(count, "problem")), *lines]
+        )
 
     def _where(self, problem: Problem) -> str:
-        other_file = problem.file if problem.file and problem.file != self.name else ""
-        return " ".join([other_file, f"line {problem.line}" if problem.line else ""]).strip()
+        other_file = _(problem.file) if problem.file and problem.file != self.name else ""
+        return " ".join([other_file, _("line {number}").format(number=problem.line) if problem.line else ""]).strip()
+
+
+DID_YOU_MEAN = "; did you mean {name}?"
 
 
 def unknown(what: str, name: object, known: Iterable[str], unlisted: Iterable[str] = ()) -> str:
     """Say that `name` is not a known `what`: the nearest name first, then all of them. `unlisted` may be the nearest,
     but do not appear in the list."""
     known = sorted(known)
-    hint = nearest(name, [*known, *unlisted]) or "."
-    return f"unknown {what} '{name}'{hint} Known: {', '.join(known) if known else 'none'}"
+    hint = nearest(name, [*known, *unlisted]) or _(".")
+    text = _("unknown {what} '{name}'{hint} Known: {known}")
+    return text.format(what=_(what), name=name, hint=hint, known=", ".join(known) or _("none"))
 
 
 def nearest(name: object, known: Sequence[str], what: str = "", cutoff: float = 0.55) -> str:
     """`; did you mean '…'?` with the nearest of `known`; nothing where none is near. `what` stands before the name,
     `cutoff` is how near it must be, of 1."""
     near = difflib.get_close_matches(str(name), known, n=1, cutoff=cutoff)
-    return f"; did you mean {what}'{near[0]}'?" if near else ""
+    return _(DID_YOU_MEAN).format(name=f"{what}'{near[0]}'") if near else ""

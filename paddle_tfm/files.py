@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from uuid import uuid4
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 
 PARTIAL = ".partial"  # ends the name of what is being written
 LARGEST_JSON = 1 << 26  # bytes: a vocabulary of two million pieces has half of them
@@ -139,9 +140,9 @@ def json_value(path: Path) -> Any:
     try:
         return json.loads(content(path, LARGEST_JSON))
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+        raise UserError(_("{path}: cannot be read: {why}").format(path=path, why=error.strerror)) from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: damaged: {error}") from error
+        raise UserError(_("{path}: damaged: {why}").format(path=path, why=error)) from error
 
 
 def read_json(path: Path, keys: Iterable[str] = ()) -> dict:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from paddle_tfm.components import ComponentPlan, Entry, Spec
 from paddle_tfm.errors import Problem, UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS, WrongOnPurpose
+from paddle_tfm.language import _
 from paddle_tfm.options import Option, coerce, component_kind, options_of, parameters
 from paddle_tfm.other_names import name_here
 from paddle_tfm.plugins import Plugins, Provider
@@ -67,7 +68,7 @@ class Registry:
             raise UserError(self.conflicts[kind, name])
         if name not in self.tables[kind]:
             text = unknown(kind, name, self.names(kind), unlisted=self.tables[kind])
-            text += "; where a plugin has it, install that plugin or pass --plugin FILE.py"
+            text += _("; where a plugin has it, install that plugin or pass --plugin FILE.py")
             for plugin, failure in self.plugins.failures.items():
                 text += f"; plugin '{plugin}' failed to load ({failure})"
             raise UserError(text)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from paddle_tfm import blas
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.plugin_errors import summary
 from paddle_tfm.units import whole_number
 
@@ -210,7 +211,7 @@ def load_paddle():
         return sys.modules["paddle"]
     installed = installed_paddle()
     if installed is None:
-        raise UserError(f"PaddlePaddle is not installed. {INSTALL_HELP}")
+        raise UserError(f"{_('PaddlePaddle is not installed.')} {INSTALL_HELP}")
     if not installed[1].startswith(f"{TESTED_PADDLE}."):
         raise UserError(
             f"{installed[0]} {installed[1]} is installed, but paddle_tfm needs Paddle {TESTED_PADDLE}.x (tested "

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from rich.cells import cell_len, chop_cells
 
 from paddle_tfm import latex
+from paddle_tfm.language import _
 from paddle_tfm.pages import document
 
 Row = TypeVar("Row")
@@ -35,7 +36,8 @@ class Column(Generic[Row]):
         heading: what stands over it; it may be broken between words. text: a row's value as people read it.
         values: the same for programs, key → value; several where a cell says several things.
         importance: columns of less importance are dropped first, of equal ones the last. right: aligned right.
-        prose: its texts may be broken between words. style: as rich names it, of a row.
+        prose: its texts may be broken between words. style: as rich names it, of a row. is_name: the heading is a name
+            that the user gave, and no word of ours.
     """
 
     heading: str
@@ -45,6 +47,12 @@ class Column(Generic[Row]):
     right: bool = False
     prose: bool = False
     style: Callable[[Row], str] = lambda row: ""
+    is_name: bool = False
+
+    @property
+    def title(self) -> str:
+        """The heading in the reader's language."""
+        return self.heading if self.is_name else _(self.heading)
 
     def cell(self, row: Row) -> str:
         """A row's text, on one line."""
@@ -52,14 +60,14 @@ class Column(Generic[Row]):
 
     def width(self, rows: Sequence[Row]) -> int:
         """Cells that it takes without breaking a text."""
-        return max([*map(_unbroken, self.heading.split(" ")), *(cell_len(self.cell(row)) for row in rows)])
+        return max([*map(_unbroken, self.title.split(" ")), *(cell_len(self.cell(row)) for row in rows)])
 
     def least_width(self, rows: Sequence[Row]) -> int:
         """Cells that it needs at least."""
         if not self.prose:
             return self.width(rows)
         words = [word for row in rows for word in self.cell(row).split(" ")]
-        return max([*map(_unbroken, [*self.heading.split(" "), *words]), min(PROSE_WIDTH, self.width(rows))])
+        return max([*map(_unbroken, [*self.title.split(" "), *words]), min(PROSE_WIDTH, self.width(rows))])
 
 
 def column(
@@ -72,6 +80,7 @@ def column(
     style: str | Callable[[Any], str] = "",
     of: Callable[[Any], object] | None = None,
     none: str = "",
+    is_name: bool = False,
 ) -> Column[Any]:
     """A column of one value of each row: that under `key`, of rows that are mappings, or what `of` says.
 
@@ -93,6 +102,7 @@ def column(
         right,
         prose,
         style if callable(style) else lambda row: style,
+        is_name,
     )
 
 
@@ -138,7 +148,7 @@ class Table(Generic[Row]):
             cells = [styles.get(each.style(row), "{}").format(cell) for each, cell in zip(self.columns, cells)]
             rows.append([f"<bdi>{cells[0]}</bdi>", *cells[1:]])
         texts = [i for i in range(len(self.columns)) if i not in numbers]
-        return document.table(self.title, [each.heading for each in self.columns], rows, texts)
+        return document.table(self.title, [each.title for each in self.columns], rows, texts)
 
     def latex(self, name: str, caption: str = "") -> str:
         r"""The table for a paper: booktabs, labelled ``tab:NAME``. `caption`: default, the title."""
@@ -152,12 +162,12 @@ class Table(Generic[Row]):
     def lines(self, width: int | None = None) -> Iterator[Line]:
         """The table on a page of so many cells (None: of any width), without the title; no line ends with a space."""
         kept = self._fitting(width)
-        self.dropped = [each.heading for each in self.columns if each not in kept]
+        self.dropped = [each.title for each in self.columns if each not in kept]
         if width is not None and _total([each.least_width(self.rows) for each in kept]) > width:
             yield from self._blocks(kept, width)
             return
         widths = self._widths(kept, width)
-        yield from self._side_by_side([(each.heading, "bold") for each in kept], kept, widths, bottom=True)
+        yield from self._side_by_side([(each.title, "bold") for each in kept], kept, widths, bottom=True)
         for row in self.rows:
             yield from self._side_by_side([(each.cell(row), each.style(row)) for each in kept], kept, widths)
 
@@ -175,7 +185,7 @@ class Table(Generic[Row]):
         """What is left of the page goes to the columns of prose, the first first. Where a page has no end, each row is
         one line, that of the headings too."""
         if width is None:
-            return [max(each.width(self.rows), cell_len(each.heading)) for each in columns]
+            return [max(each.width(self.rows), cell_len(each.title)) for each in columns]
         widths = [each.least_width(self.rows) for each in columns]
         for i, each in enumerate(columns):
             widths[i] += min(each.width(self.rows) - widths[i], width - _total(widths))
@@ -203,14 +213,14 @@ class Table(Generic[Row]):
 
     def _blocks(self, columns: Sequence[Column[Row]], width: int) -> Iterator[Line]:
         """A row as lines, one a column; for pages that are narrower than the essential columns."""
-        margin = max((cell_len(each.heading) for each in columns[1:]), default=0) + 2 * GAP
+        margin = max((cell_len(each.title) for each in columns[1:]), default=0) + 2 * GAP
         for row in self.rows:
             yield [(columns[0].cell(row), columns[0].style(row))]
             for each in columns[1:]:
                 room = max(width - margin, 8)
                 parts = wrapped(each.cell(row), room) if each.prose else [each.cell(row)]
                 for i, part in enumerate(parts):
-                    heading = "" if i else each.heading
+                    heading = "" if i else each.title
                     pad = " " * (margin - GAP - cell_len(heading))
                     yield _trimmed([(" " * GAP, ""), (heading, "dim"), (pad, ""), (part, each.style(row))])
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from paddle_tfm.errors import nearest
+from paddle_tfm.language import _
 
 WIDEST = 65_536  # of one side of a matrix
 
@@ -18,26 +19,26 @@ WIDEST = 65_536  # of one side of a matrix
 def positive(**options: float | None) -> None:
     """Raises ValueError unless each option is above 0."""
     for name, value in options.items():
-        _require(value is None or value > 0, name, "must be positive", value)
+        _require(value is None or value > 0, name, _("must be positive"), value)
 
 
 def not_negative(**options: float | None) -> None:
     """Raises ValueError unless each option is at least 0."""
     for name, value in options.items():
-        _require(value is None or value >= 0, name, "must not be negative", value)
+        _require(value is None or value >= 0, name, _("must not be negative"), value)
 
 
 def at_least(lowest: float, **options: float | None) -> None:
     """Raises ValueError unless each option is at least `lowest`."""
     for name, value in options.items():
-        _require(value is None or value >= lowest, name, f"must be at least {lowest}", value)
+        _require(value is None or value >= lowest, name, _("must be at least {number}").format(number=lowest), value)
 
 
 def matrix_side(**options: int | None) -> None:
     """Raises ValueError unless each option, one side of a matrix, is from 1 to `WIDEST`."""
     at_least(1, **options)
     for name, value in options.items():
-        _require(value is None or value <= WIDEST, name, f"must be at most {WIDEST}", value)
+        _require(value is None or value <= WIDEST, name, _("must be at most {number}").format(number=WIDEST), value)
 
 
 def between(interval: str, **options: float | None) -> None:
@@ -49,7 +50,7 @@ def between(interval: str, **options: float | None) -> None:
     )
     for name, value in options.items():
         inside = value is None or (above(low, value) and below(value, high))
-        _require(inside, name, f"must be in {interval}", value)
+        _require(inside, name, _("must be in {interval}").format(interval=interval), value)
 
 
 def one_of(known: Iterable[str], **options: str | None) -> None:
@@ -58,7 +59,8 @@ def one_of(known: Iterable[str], **options: str | None) -> None:
     shown = ", ".join(known) if len(known) <= 20 else f"{', '.join(known[:10])}, …"
     for name, value in options.items():
         if value is not None and value not in known:
-            raise ValueError(f"`{name}` must be one of {shown}, but is '{value}'{nearest(value, known)}")
+            text = _("`{name}` must be one of {known}, but is '{value}'{hint}")
+            raise ValueError(text.format(name=name, known=shown, value=value, hint=nearest(value, known)))
 
 
 def ascending(**options: float) -> None:
@@ -77,4 +79,4 @@ def divides(**options: int) -> None:
 
 def _require(holds: bool, name: str, sentence: str, value: object) -> None:
     if not holds:
-        raise ValueError(f"`{name}` {sentence}, but is {value}")
+        raise ValueError(_("`{name}` {rule}, but is {value}").format(name=name, rule=sentence, value=value))

@@ -29,6 +29,7 @@ SMALL = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.dropou
 
 # pytest-xdist sets it for its workers; lines of the command line would be broken there, and nowhere else.
 os.environ.pop("COLUMNS", None)
+os.environ["LANGUAGE"] = "en"  # whatever the developer's language
 
 
 def pytest_xdist_auto_num_workers():

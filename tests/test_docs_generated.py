@@ -23,7 +23,19 @@ def pages():
     return {file.name: (file, text) for file, text in generate.pages().items()}
 
 
-@pytest.mark.parametrize("name", ["gallery.md", "recipes.md", "cli.md", "findings.md", "findings.zh-CN.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gallery.md",
+        "recipes.md",
+        "cli.md",
+        "gallery.zh-CN.md",
+        "recipes.zh-CN.md",
+        "cli.zh-CN.md",
+        "findings.md",
+        "findings.zh-CN.md",
+    ],
+)
 def test_a_generated_page_is_up_to_date(pages, name):
     file, text = pages[name]
     assert file.read_text("utf-8") == text, "run `python docs/generate.py`"

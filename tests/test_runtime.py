@@ -212,7 +212,7 @@ print(json.dumps(results))
 
 # what may be imported: anything of a lower level, and one's own package
 LEVELS = [
-    {"colours", "memory", "place"},
+    {"colours", "language", "memory", "place"},
     {
         "blas",
         "errors",

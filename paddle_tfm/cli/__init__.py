@@ -15,8 +15,10 @@ from pathlib import Path
 
 import click
 
+from paddle_tfm.cli.translated import Context, translated, with_help
 from paddle_tfm.errors import OF_THE_MACHINE, UserError
 from paddle_tfm.files import naming
+from paddle_tfm.language import LANGUAGES, _, translate_click
 from paddle_tfm.units import visible
 
 # verb -> one line for `--help` (here, so that help answers at once)
@@ -41,13 +43,15 @@ VERBS = {
 class Verbs(click.Group):
     """Loads a verb's module when the verb is used."""
 
+    context_class = Context
+
     def list_commands(self, context: click.Context) -> list[str]:
         return list(VERBS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        return importlib.import_module(f"paddle_tfm.cli.{name.replace('-', '_')}").command
+        return translated(importlib.import_module(f"paddle_tfm.cli.{name.replace('-', '_')}").command)
 
     def resolve_command(self, context: click.Context, arguments: list[str]):
         try:
@@ -55,7 +59,7 @@ class Verbs(click.Group):
         except click.UsageError:
             from paddle_tfm.errors import unknown
 
-            raise UserError(f"{unknown('command', arguments[0], VERBS)}. See paddle-tfm --help") from None
+            raise UserError(f"{unknown('command', arguments[0], VERBS)}. {_('See paddle-tfm --help')}") from None
 
     def make_context(self, *arguments, **options) -> click.Context:
         with _ending_with_its_reader():  # --help is answered here
@@ -66,8 +70,14 @@ class Verbs(click.Group):
             return super().invoke(context)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+        with formatter.section(_("Commands")):
+            formatter.write_dl([(verb, _(line)) for verb, line in VERBS.items()])
+
+    def format_help_text(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        click.Group.format_help_text(translated(self), context, formatter)
+
+    def get_params(self, context: click.Context) -> list[click.Parameter]:
+        return list(map(with_help, super().get_params(context)))
 
 
 @contextmanager
@@ -90,16 +100,24 @@ def _discard_output() -> None:
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="paddle-tfm", prog_name="paddle-tfm")
 @click.option("--no-color", is_flag=True, help="No colours (also: set NO_COLOR).")
+@click.option(
+    "--lang",
+    type=click.Choice(list(LANGUAGES)),
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, parameter, value: value and os.environ.update(LANGUAGE=value),
+    help="English or Chinese. Default: what LANGUAGE, LC_ALL, LC_MESSAGES or LANG says.",
+)
 def group(no_color: bool) -> None:
     """Write a Transformer variant as one small class, and find out in one command whether it is correct and whether it
     is better.
 
     \b
     Start here:
-      paddle-tfm run quickstart          train and compare five variants in minutes
-      paddle-tfm ls components           what can be combined
-      paddle-tfm cp quickstart mine.yaml change it, then: paddle-tfm run mine.yaml
-      paddle-tfm plugin check FILE.py    is my variant right?
+      paddle-tfm run quickstart           train and compare five variants in minutes
+      paddle-tfm ls components            what can be combined
+      paddle-tfm cp quickstart mine.yaml  change it, then: paddle-tfm run mine.yaml
+      paddle-tfm plugin check FILE.py     is my variant right?
     """
     if no_color:
         os.environ["NO_COLOR"] = "1"
@@ -111,6 +129,7 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ["MPLBACKEND"] = "agg"  # no figure is shown
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # an encoding without a character has a question mark there
+    translate_click()
     sys.exit(_status(arguments))
 
 
@@ -198,4 +217,4 @@ def _complain_of_plugin(error: Exception) -> None:
 def complain(text: str) -> None:
     """An error, on standard error."""
     colour = False if os.environ.get("NO_COLOR") else None
-    click.echo(click.style("Error:", fg="red", bold=True) + f" {visible(text)}", err=True, color=colour)
+    click.echo(click.style(_("Error:"), fg="red", bold=True) + f" {visible(text)}", err=True, color=colour)

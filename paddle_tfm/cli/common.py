@@ -14,6 +14,7 @@ from typing import Any, Literal
 import click
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.units import visible, whole_number
 
 MAX_GPUS = 10_000  # of one machine, to whoever names one
@@ -68,10 +69,13 @@ def use_device(name: str | None) -> str:
     kind, colon, text = name.partition(":")
     number = whole_number(text, 0, MAX_GPUS) if colon else 0
     if kind not in ("cpu", "gpu") or number is None or (kind == "cpu" and colon):
-        raise UserError(f"--device {name}: must be cpu, gpu or gpu:N")
+        raise UserError(_("--device {name}: must be cpu, gpu or gpu:N").format(name=name))
     if kind == "gpu" and number >= gpus:
-        built = "finds no such GPU" if paddle.is_compiled_with_cuda() else "is built for CPUs only"
-        raise UserError(f"--device {name}: this Paddle {built}; `paddle-tfm doctor` says more. Use --device cpu")
+        missing = _("--device {name}: this Paddle finds no such GPU; `paddle-tfm doctor` says more. Use --device cpu")
+        lacking = _(
+            "--device {name}: this Paddle is built for CPUs only; `paddle-tfm doctor` says more. Use --device cpu"
+        )
+        raise UserError((missing if paddle.is_compiled_with_cuda() else lacking).format(name=name))
     paddle.set_device(name)
     return name
 
@@ -141,9 +145,9 @@ def check_output(target: str, source: str | None, option: str = "--output") -> N
         return
     path = Path(target)
     if source not in (None, STANDARD) and path.exists() and path.samefile(source):
-        raise UserError(f"{option} {target}: that is the input; name another file")
+        raise UserError(_("{option} {file}: that is the input; name another file").format(option=option, file=target))
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UserError(f"{option} {target}: no file can be written there")
+        raise UserError(_("{option} {file}: no file can be written there").format(option=option, file=target))
 
 
 @contextmanager

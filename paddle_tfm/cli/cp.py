@@ -9,6 +9,7 @@ import click
 
 from paddle_tfm.cli.common import echo, recipe_argument
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.units import in_shell
 
 
@@ -33,9 +34,9 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
     source = find(recipe)
     target = file / source.name if file.is_dir() else file
     if target.exists() and not force:
-        raise UserError(f"{target} exists; add --force to overwrite it")
+        raise UserError(_("{file} exists; add --force to overwrite it").format(file=target))
     if not target.parent.is_dir():
-        raise UserError(f"{target.parent}: no such folder")
+        raise UserError(_("{folder}: no such folder").format(folder=target.parent))
     name = re.sub(r"[^\w.-]+", "-", target.stem).lstrip(".-")
     summary = f"a copy of {Path(recipe).stem}, to be changed" if summary is None else summary
     text = yaml_lines.read_text(source, recipe).replace("\r\n", "\n")

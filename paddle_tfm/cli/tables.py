@@ -9,6 +9,7 @@ import click
 
 from paddle_tfm.cli.common import console, echo
 from paddle_tfm.files import json_text
+from paddle_tfm.language import _
 
 if TYPE_CHECKING:
     from paddle_tfm.tabular import Table
@@ -57,7 +58,7 @@ def _csv(tables: list[Table]) -> None:
         before = keys
 
 
-def print_table(table: Table, rest: str = REST) -> None:
+def print_table(table: Table, rest: str = "") -> None:
     """A table for people; below it, which columns there was no room for, and where they are: `rest`."""
     from rich.text import Text
 
@@ -69,4 +70,4 @@ def print_table(table: Table, rest: str = REST) -> None:
             text.append(part, style)
         console().print(text, soft_wrap=True)
     if table.dropped:
-        console().print(Text(f"{', '.join(table.dropped)}: {rest}", style="dim"))
+        console().print(Text(f"{_(', ').join(table.dropped)}: {rest or _(REST)}", style="dim"))

@@ -13,8 +13,8 @@ from paddle_tfm.comparison.runs.finished import directions
 from paddle_tfm.comparison.statistics import CONFIDENCE, Verdict
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import interval, mean_difference, smallest, verdict_text
+from paddle_tfm.language import _, counted, english, enumerated
 from paddle_tfm.tabular import ESSENTIAL, Column, Table, column
-from paddle_tfm.units import listed, plural
 
 T = TypeVar("T")
 SPREAD = "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none."
@@ -31,23 +31,24 @@ def around(comparison: Comparison, name: str, row: Row) -> str:
 
 def notes(comparison: Comparison) -> list[str]:
     """What the columns mean, and what must stand beside a score for others to compare theirs with it."""
-    diverged = [DIVERGED] if any(row.diverged for row in comparison.rows) else []
+    diverged = [_(DIVERGED)] if any(row.diverged for row in comparison.rows) else []
     compared = [method(comparison)] if len(comparison.rows) > 1 else []
     signatures = (f"{units.metric_name(name)}: {text}" for name, text in comparison.signatures.items())
-    return [SPREAD, *compared, FACTS, *diverged, *signatures]
+    return [_(SPREAD), *compared, _(FACTS), *diverged, *signatures]
 
 
 def method(comparison: Comparison) -> str:
     """How a verdict comes about, in a few sentences."""
-    text = (
-        f"The difference to {comparison.baseline} is paired by seed, with its {CONFIDENCE:.0%} interval (Student's t"
-        f"{adjustment(comparison)}); it is called better or worse only where the interval excludes 0."
-    )
+    text = _(
+        "The difference to {baseline} is paired by seed, with its {confidence} interval (Student's t{adjustment}); it "
+        "is called better or worse only where the interval excludes 0."
+    ).format(baseline=comparison.baseline, confidence=f"{CONFIDENCE:.0%}", adjustment=adjustment(comparison))
     if comparison.question.smallest_effect is not None:
-        text += f" “Within ±{smallest(comparison)}”: the interval lies there, and a smaller difference does not matter."
+        within = _(" “Within ±{effect}”: the interval lies there, and a smaller difference does not matter.")
+        text += within.format(effect=smallest(comparison))
     differences = [row.difference for row in comparison.rows if row.difference]
     if any(difference.diverged or difference.baseline_diverged for difference in differences):
-        text += " A run that diverged loses its pair: the difference is then the median, and the test that of signs."
+        text += _(" A run that diverged loses its pair: the difference is then the median, and the test that of signs.")
     return text
 
 
@@ -55,20 +56,23 @@ def how_many_seeds(comparison: Comparison) -> str:
     """`5 seeds`, or `3 to 5 seeds` where variants were settled by fewer."""
     counts = [len(row.seeds) for row in comparison.rows]
     low, high = min(counts), max(counts)
-    return plural(high, "seed") if low == high else f"{low} to {high} seeds"
+    return counted(high, "seed") if low == high else _("{low} to {high} seeds").format(low=low, high=high)
 
 
 def adjustment(comparison: Comparison) -> str:
     """What intervals are adjusted for: `, adjusted for 3 variants (Holm) and looks after 3, 5 and 8 seeds`."""
     differences, plan = [row.difference for row in comparison.rows if row.difference], comparison.question.plan
-    reasons = [f"{len(differences)} variants (Holm)"] if len(differences) > 1 else []
+    number = counted(len(differences), "variant")
+    reasons = [_("{variants} (Holm)").format(variants=number)] if len(differences) > 1 else []
+    after = _("looks after {seeds} seeds")
     if plan is not None:
-        reasons.append(f"looks after {listed(plan.looks)} seeds" if plan.looks else "looks after every seed (e-values)")
+        every = _("looks after every seed (e-values)")
+        reasons.append(after.format(seeds=enumerated(plan.looks)) if plan.looks else every)
     elif earlier := sorted({look for each in differences for look in each.looks if look < each.pairs}):
-        reasons.append(f"looks after {listed(earlier)} seeds")
+        reasons.append(after.format(seeds=enumerated(earlier)))
     elif any(each.looks for each in differences):
-        reasons.append("seeds that may be added")
-    return f", adjusted for {' and '.join(reasons)}" if reasons else ""
+        reasons.append(_("seeds that may be added"))
+    return _(", adjusted for {reasons}").format(reasons=_(" and ").join(reasons)) if reasons else ""
 
 
 def clock(seconds: float) -> str:
@@ -78,18 +82,18 @@ def clock(seconds: float) -> str:
 
 def seeds(numbers: Sequence[int]) -> str:
     """Each seed, or how many they are."""
-    return ", ".join(map(str, numbers)) if len(numbers) <= 5 else f"{len(numbers)} seeds"
+    return ", ".join(map(str, numbers)) if len(numbers) <= 5 else counted(len(numbers), "seed")
 
 
 def lost(row: Row) -> str:
     """How many of a variant's runs diverged."""
-    return f"{row.diverged} of {len(row.seeds)}" if row.diverged else "0"
+    return _("{part} of {whole}").format(part=row.diverged, whole=len(row.seeds)) if row.diverged else "0"
 
 
 def incomparable(comparison: Comparison, row: Row) -> str:
     """Why a variant has no difference to the baseline."""
     obstacle = comparison.obstacles.get(row.variant)
-    return obstacle.words if obstacle else "no finished seed in common"
+    return _(obstacle.words) if obstacle else _("no finished seed in common")
 
 
 def heading(comparison: Comparison, name: str) -> str:
@@ -105,9 +109,10 @@ VERDICT_STYLES = {"better": "green", "worse": "red", "undetermined": "yellow", "
 def table(comparison: Comparison) -> Table[Row]:
     """The comparison for a page of any width, which keeps to the last what it is read for: the variant, its score and
     the verdict."""
-    title = f"{comparison.name}: {plural(len(comparison.runs), 'run')}"
+    title = f"{comparison.name}: {counted(len(comparison.runs), 'run')}"
     if comparison.smaller:
-        title += f" at the largest size; {len(comparison.smaller)} at smaller ones: see “By size”"
+        smaller = _(" at the largest size; {number} at smaller ones: see “By size”")
+        title += smaller.format(number=len(comparison.smaller))
     first, *others = comparison.shown()
     # The loss comes after what the recipe measures: it decides nothing, unless it is what decides.
     measured = [name for name in others if name != "loss"]
@@ -133,11 +138,12 @@ def _against(comparison: Comparison) -> list[Column[Row]]:
 
     def verdict(row: Row) -> str:
         if row.variant == comparison.baseline:
-            return "baseline"
+            return _("baseline")
         return verdict_text(comparison, row.difference) if row.difference else incomparable(comparison, row)
 
     def said(row: Row) -> dict[str, object]:
-        return {"verdict": row.difference.verdict if row.difference else verdict(row)}
+        with english():  # what programs read
+            return {"verdict": row.difference.verdict if row.difference else verdict(row)}
 
     def style(row: Row) -> str:
         return VERDICT_STYLES.get(row.difference.verdict, "") if row.difference else ""
@@ -183,7 +189,7 @@ def difference_and_interval(
     wanted = 90 if any(has_both(of(row)) for row in rows) else 5
     return [
         Column("difference", partial(shown, mean_difference), mean, 95, True),
-        Column(f"{CONFIDENCE:.0%} interval", partial(shown, interval), ends, wanted, True),
+        Column("95% interval", partial(shown, interval), ends, wanted, True),
     ]
 
 

@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from paddle_tfm.comparison.runs.finished import Result
+from paddle_tfm.language import _
 from paddle_tfm.model.size import training_flops
 from paddle_tfm.train import changes
 from paddle_tfm.train.changes import BUILD, DIVISION, PLUGINS, Gap
@@ -167,22 +168,28 @@ def _meaning(cost: str, percent: float, base: str, *, as_long: bool) -> str:
     """What a difference of so many percent means: `2.1% more parameters than base: a difference of scores may be owed
     to that`."""
     if cost in SIZES:
-        part = "less than 0.1" if abs(percent) < 0.05 else f"{abs(percent):.{0 if abs(percent) >= 100 else 1}f}"
-        sentence = f"{part}% {'more' if percent > 0 else 'fewer'} {SIZES[cost]} than {base}"
-        return sentence + (": a difference of scores may be owed to that" if abs(percent) >= WEIGHTY else "")
+        part = f"{abs(percent):.{0 if abs(percent) >= 100 else 1}f}%"
+        part = _("less than {share}").format(share="0.1%") if abs(percent) < 0.05 else part
+        text = _("{part} more {what} than {base}") if percent > 0 else _("{part} fewer {what} than {base}")
+        sentence = text.format(part=part, what=_(SIZES[cost]), base=base)
+        return sentence + (_(": a difference of scores may be owed to that") if abs(percent) >= WEIGHTY else "")
     size = f"{percent:+.{0 if abs(percent) >= 100 else 1}f}%".replace("-", "−")
     if size[1:] == "0.0%":
-        size = f"{'+' if percent > 0 else '−'}less than 0.1%"
+        size = f"{'+' if percent > 0 else '−'}{_('less than {share}').format(share='0.1%')}"
     if cost == "seconds" and not as_long:
-        return f"{size} time of training"
+        return _("{change} time of training").format(change=size)
     if cost == "seconds":
         steps = 100 * (1 / (1 + percent / 100) - 1)
-        return f"{size} time: in equal time it would train {abs(steps):.0f}% {'fewer' if percent > 0 else 'more'} steps"
+        fewer, more = (
+            _("{change} time: in equal time it would train {share} fewer steps"),
+            _("{change} time: in equal time it would train {share} more steps"),
+        )
+        return (fewer if percent > 0 else more).format(change=size, share=f"{abs(steps):.0f}%")
     if cost == "decoding_seconds":
-        return f"{size} time for each token that is written"
+        return _("{change} time for each token that is written").format(change=size)
     if cost == "cache_bytes":
-        return f"{size} bytes of key/value cache for each token that is written"
-    return f"{size} memory of tensors at its peak"
+        return _("{change} bytes of key/value cache for each token that is written").format(change=size)
+    return _("{change} memory of tensors at its peak").format(change=size)
 
 
 def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:

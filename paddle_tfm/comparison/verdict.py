@@ -9,7 +9,9 @@ from paddle_tfm.comparison.runs.comparable import NAMED, reasons
 from paddle_tfm.comparison.runs.finished import grouped
 from paddle_tfm.comparison.statistics import CONFIDENCE, MoreSeeds, Verdict, two_groups
 from paddle_tfm.comparison.table import Comparison, Row
-from paddle_tfm.units import listed, plural
+from paddle_tfm.language import _, counted, enumerated
+
+VERDICTS = {"better": "better", "worse": "worse", "equal": "equal", "undetermined": "undetermined"}  # in a table
 
 
 def question(comparison: Comparison) -> str:
@@ -28,35 +30,52 @@ def verdict(comparison: Comparison) -> str:
     others = [row for row in comparison.comparable if row.variant != comparison.baseline]
     value = f"{units.metric_name(metric)} {comparison.text(metric, best.mean[metric], best.spread[metric])}"
     if comparison.split == "validation":
-        value += " on the validation split"
+        value = _("{value} on the validation split").format(value=value)
     if math.isnan(best.mean[metric]):
         lost = all(run.results.get("diverged") for run in comparison.runs)
-        reason = "every run diverged" if lost else f"no run has a value of {units.metric_name(metric)}"
-        return f"No variant is best: {reason}."
+        text = (
+            _("No variant is best: every run diverged.")
+            if lost
+            else _("No variant is best: no run has a value of {metric}.")
+        )
+        return text.format(metric=units.metric_name(metric))
     apart = reasons(comparison.obstacles)
     if apart and not others:
-        return f"Nothing can be compared: {apart}."
+        return _("Nothing can be compared: {reason}.").format(reason=apart)
     if not others:
-        text = f"“{best.variant}” is the only variant here: {value} over {plural(len(best.seeds), 'seed')}"
+        text = _("“{variant}” is the only variant here: {value} over {seeds}")
+        text = text.format(variant=best.variant, value=value, seeds=counted(len(best.seeds), "seed"))
     elif best.variant == comparison.baseline:
-        text = f"The baseline “{best.variant}” {_leads(comparison)} ({value}){_standing(comparison, others)}"
+        text = _("The baseline “{variant}” {leads} ({value}){standing}").format(
+            variant=best.variant, leads=_leads(comparison), value=value, standing=_standing(comparison, others)
+        )
     else:
-        text = f"“{best.variant}” {_leads(comparison)} ({value}) {_against(comparison, best.difference)}"
+        text = _("“{variant}” {leads} ({value}) {against}").format(
+            variant=best.variant,
+            leads=_leads(comparison),
+            value=value,
+            against=_against(comparison, best.difference),
+        )
     if best.diverged:
-        text += f"; {best.diverged} of its {len(best.seeds)} runs diverged and are not in that mean"
+        its = _("; {number} of its {runs} runs diverged and are not in that mean")
+        text += its.format(number=best.diverged, runs=len(best.seeds))
     diverged = _diverged([row for row in comparison.comparable if row is not best])
     more = f"{_beyond(comparison)}{_same_everywhere(comparison)}{_in_two_groups(comparison)}"
-    return f"{text}.{diverged}{f' Not compared: {apart}.' if apart else ''}{more}"
+    left_out = _(" Not compared: {reason}.").format(reason=apart) if apart else ""
+    return f"{_('{sentence}.').format(sentence=text)}{diverged}{left_out}{more}"
 
 
 def _beyond(comparison: Comparison) -> str:
     """In what variants differ beside what is compared: their difference may be owed to that."""
     texts = [
-        f" “{variant}” differs from “{comparison.baseline}” in more than what is compared, which may be what its "
-        f"difference is owed to: {sentence}."
+        _(
+            " “{variant}” differs from “{baseline}” in more than what is compared, which may be what its difference is "
+            "owed to: {sentence}."
+        ).format(variant=variant, baseline=comparison.baseline, sentence=sentence)
         for variant, sentence in comparison.beyond.items()
     ]
-    more = f" So do {plural(len(texts) - NAMED, 'other variant')}." if len(texts) > NAMED else ""
+    number = counted(len(texts) - NAMED, "other variant")
+    more = _(" So do {variants}.").format(variants=number) if len(texts) > NAMED else ""
     return "".join(texts[:NAMED]) + more
 
 
@@ -66,8 +85,9 @@ def _same_everywhere(comparison: Comparison) -> str:
     same = [math.isclose(row.mean[metric], rows[0].mean[metric], rel_tol=1e-12) for row in rows]
     if len(rows) < 2 or not all(same) or any(row.spread[metric] or row.diverged for row in rows):
         return ""
-    other = "" if metric == "loss" else " (--metric loss may)"
-    return f" Every run has the same {units.metric_name(metric)}, which tells nothing apart{other}."
+    other = "" if metric == "loss" else _(" (--metric loss may)")
+    said = _(" Every run has the same {metric}, which tells nothing apart{other}.")
+    return said.format(metric=units.metric_name(metric), other=other)
 
 
 def _in_two_groups(comparison: Comparison) -> str:
@@ -82,10 +102,17 @@ def _in_two_groups(comparison: Comparison) -> str:
     if groups is None:
         return ""
     ends = comparison.text(metric, groups.below), comparison.text(metric, groups.above)
-    return (
-        f" Runs are in two groups, {groups.low} up to {ends[0]} and {groups.high} from {ends[1]} on, with some of "
-        f"{listed([f'“{name}”' for name in groups.divided])} in both: there a t test of {min(first)} seeds may find "
-        "differences that are not there. Compare how many runs of each variant are in which group."
+    return _(
+        " Runs are in two groups, {low} up to {end} and {high} from {start} on, with some of {names} in both: there a "
+        "t test of {seeds} seeds may find differences that are not there. Compare how many runs of each variant are in "
+        "which group."
+    ).format(
+        low=groups.low,
+        end=ends[0],
+        high=groups.high,
+        start=ends[1],
+        names=enumerated([f"“{name}”" for name in groups.divided]),
+        seeds=min(first),
     )
 
 
@@ -95,84 +122,109 @@ def _leads(comparison: Comparison) -> str:
     best, *rest = comparison.comparable
     equal = [f"“{row.variant}”" for row in rest if math.isclose(row.mean[metric], best.mean[metric], rel_tol=1e-12)]
     if equal:
-        return f"shares the best mean with {listed(equal)}"
+        return _("shares the best mean with {names}").format(names=enumerated(equal))
     sign = 1 if comparison.higher_is_better else -1
     if any(sign * row.mean[metric] > sign * best.mean[metric] for row in rest):
-        return "leads, as a run that diverged counts as the worst"
-    return "has the best mean"
+        return _("leads, as a run that diverged counts as the worst")
+    return _("has the best mean")
 
 
 def _standing(comparison: Comparison, others: list[Row]) -> str:
     """How the others stand to a baseline that leads."""
     differences = [row.difference for row in others if row.difference]
-    words = {"worse": "worse", "equal": "equal", "equivalent": _no_larger(comparison), "better": "better"}
+    words = {"worse": _("worse"), "equal": _("equal"), "equivalent": _no_larger(comparison), "better": _("better")}
     count = {word: sum(item.verdict == verdict for item in differences) for verdict, word in words.items()}
     unclear, unpaired = len(differences) - sum(count.values()), len(others) - len(differences)
     pairs = max((item.pairs for item in differences if item.verdict == "undetermined"), default=0)
-    seeds = plural(pairs, "seed") if pairs else "no seed in common"
+    seeds = counted(pairs, "seed")
     if len(others) == 1:
         if unclear or unpaired:
             more = _more(differences[0].more) if differences else ""
-            return f", but {seeds} cannot tell these apart{more}" if pairs else f", but {seeds} tells these apart"
-        return f"; the other is {words[differences[0].verdict]}, paired over {_seeds(differences[0])}"
-    parts = [f"{number} {'is' if number == 1 else 'are'} {word}" for word, number in count.items() if number]
-    parts += [f"{unclear} {'is' if unclear == 1 else 'are'} undetermined with {seeds}"] if unclear else []
-    parts += [f"{unpaired} {'shares' if unpaired == 1 else 'share'} no seed with it"] if unpaired else []
-    return f"; of {len(others)} others, {', '.join(parts)}"
+            unclear_by = _(", but {seeds} cannot tell these apart{more}").format(seeds=seeds, more=more)
+            return unclear_by if pairs else _(", but no seed in common tells these apart")
+        said = _("; the other is {word}, paired over {seeds}")
+        return said.format(word=words[differences[0].verdict], seeds=_seeds(differences[0]))
+    parts = [
+        (_("{number} is {word}") if number == 1 else _("{number} are {word}")).format(number=number, word=word)
+        for word, number in count.items()
+        if number
+    ]
+    apart = _("{number} is undetermined with {seeds}") if unclear == 1 else _("{number} are undetermined with {seeds}")
+    parts += [apart.format(number=unclear, seeds=seeds)] if unclear else []
+    share = _("{number} shares no seed with it") if unpaired == 1 else _("{number} share no seed with it")
+    parts += [share.format(number=unpaired)] if unpaired else []
+    return _("; of {number} others, {parts}").format(number=len(others), parts=_(", ").join(parts))
 
 
 def _no_larger(comparison: Comparison) -> str:
-    return f"within {smallest(comparison)} of it" if comparison.question.smallest_effect else ""
+    return _("within {effect} of it").format(effect=smallest(comparison)) if comparison.question.smallest_effect else ""
 
 
 def _more(more: MoreSeeds | None) -> str:
     """How many more seeds would likely settle it."""
     if more is None:
         return ""
-    return f" (likely {'more than ' if more.more_than else ''}{plural(more.number, 'more seed')})"
+    text = _(" (likely more than {seeds})") if more.more_than else _(" (likely {seeds})")
+    return text.format(seeds=counted(more.number, "more seed"))
 
 
 def _diverged(others: list[Row]) -> str:
     """Which variants diverged: their means are those of the runs that did not."""
-    lost = [f"“{row.variant}” in {row.diverged} of {plural(len(row.seeds), 'run')}" for row in others if row.diverged]
-    return f" Diverged: {', '.join(lost)}." if lost else ""
+    text = _("“{variant}” in {number} of {runs}")
+    lost = [
+        text.format(variant=row.variant, number=row.diverged, runs=counted(len(row.seeds), "run"))
+        for row in others
+        if row.diverged
+    ]
+    return _(" Diverged: {runs}.").format(runs=_(", ").join(lost)) if lost else ""
 
 
 def _against(comparison: Comparison, difference: Verdict | None) -> str:
     """How the leader stands to the baseline."""
-    base = f"the baseline “{comparison.baseline}”"
+    base = _("the baseline “{variant}”").format(variant=comparison.baseline)
     if any(row.variant == comparison.baseline and row.diverged == len(row.seeds) for row in comparison.rows):
         if difference is None or not difference.is_settled:
-            return f"but every run of {base} diverged: nothing can be measured against it (--baseline names another)"
-        return f"and is {difference.verdict} than {base}, every run of which diverged: {_seeds(difference)}"
+            text = _("but every run of {base} diverged: nothing can be measured against it (--baseline names another)")
+            return text.format(base=base)
+        text = _("and is {word} than {base}, every run of which diverged: {seeds}")
+        return text.format(word=_(VERDICTS[difference.verdict]), base=base, seeds=_seeds(difference))
     if difference is None:
-        return f"but shares no finished seed with {base}: nothing tells these apart"
-    seeds = _seeds(difference)
-    if difference.verdict == "undetermined":
-        numbers = f"{change(comparison, difference)} against {base}"
-        return f"but {seeds} cannot tell these apart: {numbers}{_more(difference.more)}"
-    if difference.verdict == "equal":
-        return f"and equals {base} on each of {seeds}"
-    if difference.verdict == "equivalent":
-        return (
-            f"and differs from {base} by no more than {smallest(comparison)}: {change(comparison, difference)}, {seeds}"
-        )
-    return f"and is {difference.verdict} than {base}: {change(comparison, difference)}, {seeds}"
+        return _("but shares no finished seed with {base}: nothing tells these apart").format(base=base)
+    text = {
+        "undetermined": _("but {seeds} cannot tell these apart: {change} against {base}{more}"),
+        "equal": _("and equals {base} on each of {seeds}"),
+        "equivalent": _("and differs from {base} by no more than {effect}: {change}, {seeds}"),
+        "better": _("and is better than {base}: {change}, {seeds}"),
+        "worse": _("and is worse than {base}: {change}, {seeds}"),
+    }[difference.verdict]
+    return text.format(
+        base=base,
+        seeds=_seeds(difference),
+        change=change(comparison, difference),
+        effect=smallest(comparison) if difference.verdict == "equivalent" else "",
+        more=_more(difference.more),
+    )
 
 
 def _seeds(difference: Verdict) -> str:
     """How many seeds a difference is of: `4 seeds`, or `3 of 4 seeds, the last look`."""
     if difference.looked_at == difference.pairs:
-        return plural(difference.pairs, "seed")
-    return f"{difference.looked_at} of {plural(difference.pairs, 'seed')}, the last look"
+        return counted(difference.pairs, "seed")
+    text = _("{number} of {seeds}, the last look")
+    return text.format(number=difference.looked_at, seeds=counted(difference.pairs, "seed"))
 
 
 def change(comparison: Comparison, difference: Verdict) -> str:
     """A difference with its interval: `+1.2 points (95%: −0.3 to +2.7)`."""
     mean = mean_difference(comparison, difference)
     if difference.low is None and difference.high is None:
-        signs = " by a test of signs" if difference.diverged or difference.baseline_diverged else ""
-        return f"{mean}, no interval from {_seeds(difference)}{signs}"
+        by_signs = difference.diverged or difference.baseline_diverged
+        text = (
+            _("{mean}, no interval from {seeds} by a test of signs")
+            if by_signs
+            else _("{mean}, no interval from {seeds}")
+        )
+        return text.format(mean=mean, seeds=_seeds(difference))
     return f"{mean} ({CONFIDENCE:.0%}: {interval(comparison, difference)})"
 
 
@@ -181,7 +233,8 @@ def mean_difference(comparison: Comparison, difference: Verdict) -> str:
     if difference.mean is None:
         return "–"
     unit = comparison.unit(comparison.metric)
-    return units.difference(difference.mean, unit, _resolution(difference, unit))
+    mean = units.signed(difference.mean, unit, _resolution(difference, unit))
+    return _("{number} points").format(number=mean) if unit == "%" else mean
 
 
 def interval(comparison: Comparison, difference: Verdict) -> str:
@@ -192,8 +245,9 @@ def interval(comparison: Comparison, difference: Verdict) -> str:
         None if end is None else units.signed(end, unit, resolution) for end in (difference.low, difference.high)
     )
     if low is None or high is None:
-        return f"above {low}" if low else f"below {high}" if high else "–"
-    return f"{low} to {high}"
+        one = _("above {number}").format(number=low) if low else _("below {number}").format(number=high)
+        return one if low or high else "–"
+    return _("{low} to {high}").format(low=low, high=high)
 
 
 def _resolution(difference: Verdict, unit: str) -> float | None:
@@ -208,11 +262,14 @@ def _resolution(difference: Verdict, unit: str) -> float | None:
 
 def verdict_text(comparison: Comparison, difference: Verdict) -> str:
     """The verdict as a table has it: `better`, `within ±0.5 points`."""
-    return f"within ±{smallest(comparison)}" if difference.verdict == "equivalent" else difference.verdict
+    if difference.verdict == "equivalent":
+        return _("within ±{effect}").format(effect=smallest(comparison))
+    return _(VERDICTS[difference.verdict])
 
 
 def smallest(comparison: Comparison) -> str:
     """The smallest effect of interest with its unit: `0.5 points`."""
     effect = comparison.question.smallest_effect
-    unit = f" point{'' if effect == 1 else 's'}" if comparison.unit(comparison.metric) == "%" else ""
-    return f"{effect:g}{unit}"
+    if comparison.unit(comparison.metric) != "%":
+        return f"{effect:g}"
+    return (_("{number} point") if effect == 1 else _("{number} points")).format(number=f"{effect:g}")

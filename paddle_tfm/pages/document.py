@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
+from paddle_tfm.language import _
 from paddle_tfm.pages.style import colour, css
 
 
@@ -46,7 +47,7 @@ def document(
     asked = f'<p class="question">{escape(question)}</p>' if question else ""
     body = "\n".join(section.page() for section in sections)
     return f"""<!DOCTYPE html>
-<html lang="en">
+<html lang="{_("en")}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -56,7 +57,7 @@ def document(
 <style>{css()}</style>
 </head>
 <body>
-<a class="skip" href="#content">Skip to the content</a>
+<a class="skip" href="#content">{_("Skip to the content")}</a>
 <div class="page">
 <header>
 <p class="kind">{escape(kind)}</p>

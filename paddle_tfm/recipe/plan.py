@@ -11,7 +11,8 @@ from pathlib import Path
 
 from paddle_tfm.component_source import identity
 from paddle_tfm.components import ComponentPlan
-from paddle_tfm.errors import Problem, RecipeError, nearest, unknown
+from paddle_tfm.errors import DID_YOU_MEAN, Problem, RecipeError, nearest, unknown
+from paddle_tfm.language import _
 from paddle_tfm.plugins import Provider
 from paddle_tfm.protocols import Initializer
 from paddle_tfm.recipe.expansion import RunSpec
@@ -147,7 +148,7 @@ def _as_place(problem: Problem, component: ComponentPlan) -> Problem:
     name = problem.path.removeprefix(f"{component.path}.")
     if component.kind not in PER_SITE or name in component.parameters or not name.isidentifier():
         return problem
-    if "did you mean" in problem.message:  # an option, which is nearer
+    if _(DID_YOU_MEAN).partition("{")[0] in problem.message:  # an option, which is nearer
         return problem
     hint = nearest(name, (*STACKS, *SUBLAYERS), "the place ")
     return replace(problem, message=f"{problem.message}{hint}")

@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.language import _
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.yaml_lines import Origins
@@ -39,7 +40,9 @@ def find(name: str) -> Path:
             own = path / "recipe.yaml"
             raise UserError(f"{name} is a folder, and a recipe is a file{f', here {own}' if is_file(own) else ''}")
     if path.suffix in (".yaml", ".yml"):
-        raise UserError(f"{name}: no such file; shipped recipes: {', '.join(sorted(known))}")
+        raise UserError(
+            _("{name}: no such file; shipped recipes: {recipes}").format(name=name, recipes=", ".join(sorted(known)))
+        )
     raise UserError(unknown("recipe", name, known))
 
 

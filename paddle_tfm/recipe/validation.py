@@ -11,6 +11,7 @@ from typing import Any, get_args, get_origin
 from pydantic import ValidationError
 
 from paddle_tfm.errors import Problem, nearest, unknown
+from paddle_tfm.language import _
 from paddle_tfm.other_names import name_here
 from paddle_tfm.recipe.sections import Section
 from paddle_tfm.recipe.sections.seeds import LIST, PLAN
@@ -110,16 +111,17 @@ def _problem(error: dict) -> Problem:
     if kind == "extra_forbidden":
         return Problem(path, _unknown_key(error["loc"]))
     if kind == "missing":
-        return Problem(path, f"is missing; {_section(error['loc'][:-1]).where_a_key_is_missing}")
+        return Problem(path, f"{_('is missing')}; {_section(error['loc'][:-1]).where_a_key_is_missing}")
     if kind == "value_error":
         sentence, *subpath = error["ctx"]["error"].args
         return Problem("".join([path, *subpath]), str(sentence))
-    must_be = _MUST_BE.get(kind) or error["msg"].removeprefix("Input should be ")
+    must_be = _(_MUST_BE.get(kind, "")) or error["msg"].removeprefix("Input should be ")
     if kind == "component" and path in _FORMS:
-        must_be = f"a name, {{name: …, options…}} or {_FORMS[path]}"
+        must_be = _("a name, {{name: …, options…}} or {form}").format(form=_FORMS[path])
     elif _may_be_empty(error["loc"]):
-        must_be += " or null"
-    return Problem(path, f"must be {must_be}, but is {'empty' if value is None else repr(value)}")
+        must_be += _(" or null")
+    text = _("must be {allowed}, but is {value}")
+    return Problem(path, text.format(allowed=must_be, value=_("empty") if value is None else repr(value)))
 
 
 def _unknown_key(location: Sequence[str | int]) -> str:
@@ -128,11 +130,12 @@ def _unknown_key(location: Sequence[str | int]) -> str:
     section = _section(place)
     slip = nearest(key, list(section.model_fields), cutoff=0.85)  # `size` for `ladder.sizes`
     if place and key in Settings.model_fields and not slip:
-        return f"unknown key '{key}'; it stands outside of '{place[0]}'"
+        return _("unknown key '{key}'; it stands outside of '{place}'").format(key=key, place=place[0])
     keys_of = {name: getattr(field.annotation, "model_fields", ()) for name, field in Settings.model_fields.items()}
     sections = [name for name, keys in keys_of.items() if key in keys]
     here = f"'{sections[0]}.{key}'" if sections else name_here(".".join(map(str, place)), key)
-    return f"unknown key '{key}'; here that is {here}" if here else unknown("key", key, section.model_fields)
+    other = _("unknown key '{key}'; here that is {here}")
+    return other.format(key=key, here=here) if here else unknown("key", key, section.model_fields)
 
 
 def _section(location: Sequence[str | int]) -> Any:

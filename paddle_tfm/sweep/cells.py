@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, remove
+from paddle_tfm.language import _
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
@@ -93,8 +94,10 @@ class Cell(protocols.Cell):
         """
         if self.is_begun and (differing := self.differences(plan, data)):
             raise UserError(
-                f"{self.folder} cannot be resumed: {differing}. Undo that to continue it, or use --out DIR for another "
-                "place (in Python out=DIR)"
+                _(
+                    "{folder} cannot be resumed: {why}. Undo that to continue it, or use --out DIR for another place "
+                    "(in Python out=DIR)"
+                ).format(folder=self.folder, why=differing)
             )
 
     def differences(self, plan: Plan, data: dict[str, str] | None = None) -> str:

@@ -11,6 +11,7 @@ from paddle_tfm import protocols, runtime
 from paddle_tfm.data import datasets
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.language import _
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.sections.equal import of
@@ -82,8 +83,10 @@ class Sweep(Supervisor):
         cells = self._cells(plans, only)
         if not self.resume and any(cell.is_begun for cell in cells):
             raise UserError(
-                f"{self.folder} holds runs of this recipe already; add --resume to continue them, or --out DIR for "
-                "another place (in Python resume=True, or out=DIR)"
+                _(
+                    "{folder} holds runs of this recipe already; add --resume to continue them, or --out DIR for "
+                    "another place (in Python resume=True, or out=DIR)"
+                ).format(folder=self.folder)
             )
         self._make_folder()
         for sentence in remarks(plans):
@@ -102,10 +105,14 @@ class Sweep(Supervisor):
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UserError(f"{self.folder} cannot be written: {error.strerror}") from error
+            raise UserError(
+                _("{folder} cannot be written: {why}").format(folder=self.folder, why=error.strerror)
+            ) from error
         if not os.access(self.folder, os.W_OK):
             raise UserError(
-                f"{self.folder} cannot be written; choose another place with --out DIR (from Python: out=DIR)"
+                _("{folder} cannot be written; choose another place with --out DIR (from Python: out=DIR)").format(
+                    folder=self.folder
+                )
             )
 
     def _cells(self, plans: Sequence[Plan], only: Sequence[str] | None) -> list[Cell]:

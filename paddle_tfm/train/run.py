@@ -18,6 +18,7 @@ from paddle_tfm.data.corpus import Corpus
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.files import folders_with, sync_all, write_whole
 from paddle_tfm.inference.trained_model import TrainedModel
+from paddle_tfm.language import _
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import num_parameters
 from paddle_tfm.model.transformer import Transformer
@@ -165,9 +166,9 @@ def find_run(path: Path) -> Path:
     if len(folders) == 1:
         return folders[0]
     if not folders:
-        raise UserError(f"{path}: no run is here; `paddle-tfm ls runs` shows where runs are")
+        raise UserError(_("{path}: no run is here; `paddle-tfm ls runs` shows where runs are").format(path=path))
     listing = "".join(f"\n  {folder}" for folder in folders)
-    raise UserError(f"{path} holds {len(folders)} runs; choose one:{listing}")
+    raise UserError(_("{path} holds {number} runs; choose one:").format(path=path, number=len(folders)) + listing)
 
 
 def plan_of(folder: Path, registry: Registry) -> Plan:

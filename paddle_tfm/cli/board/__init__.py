@@ -13,6 +13,7 @@ from paddle_tfm import runtime
 from paddle_tfm.cli.board.pages import CURVES, KNOWN, version
 from paddle_tfm.cli.common import echo, warn
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 
 
 @click.command(name="board")
@@ -29,7 +30,7 @@ def command(folder: Path, port: int, host: str) -> None:
       paddle-tfm board runs/quickstart
     """
     if not folder.is_dir() or not any(folder.rglob("vdlrecords.*.log")):
-        raise UserError(f"{folder}: no curves are here; train first: paddle-tfm run quickstart")
+        raise UserError(_("{folder}: no curves are here; train first: paddle-tfm run quickstart").format(folder=folder))
     _free(host, port)
     page = CURVES
     if version() != KNOWN:

@@ -15,6 +15,7 @@ from paddle_tfm.cli.doctor import Report
 from paddle_tfm.cli.tables import print_table
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text
+from paddle_tfm.language import _
 from paddle_tfm.tabular import Column, Table
 
 if TYPE_CHECKING:
@@ -69,7 +70,11 @@ def runs_in(folder: Path) -> list[Path]:
 
     runs = runs_below(folder)
     if not runs:
-        raise UserError(f"{folder}: no run is here, and no recipe; `paddle-tfm ls runs` shows where runs are")
+        raise UserError(
+            _("{folder}: no run is here, and no recipe; `paddle-tfm ls runs` shows where runs are").format(
+                folder=folder
+            )
+        )
     return runs
 
 

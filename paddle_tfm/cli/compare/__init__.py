@@ -8,6 +8,7 @@ import click
 
 from paddle_tfm.cli.common import console, create_registry, plugin_option, warn
 from paddle_tfm.cli.tables import table_options
+from paddle_tfm.language import _
 
 
 @click.command(name="compare")
@@ -66,7 +67,9 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
     comparison = comparison_of(folders, out, metric, baseline)
     if len(comparison.rows) > 1 and len(comparison.comparable) == 1:
         raise UserError(
-            f"nothing can be compared: {reasons(comparison.obstacles)}; `paddle-tfm report` shows each alone"
+            _("nothing can be compared: {reason}; `paddle-tfm report` shows each alone").format(
+                reason=reasons(comparison.obstacles)
+            )
         )
     present(comparison, console(), create_registry(plugins), folders, form)
 
@@ -80,8 +83,13 @@ def _require_finished(folder: Path) -> None:
 
     if not folder.is_dir():
         is_recipe = folder.is_file() or str(folder) in shipped()
-        what = "is a recipe, whose variants `paddle-tfm run` trains and compares" if is_recipe else "no such folder"
-        raise UserError(f"{folder}: {what}; `compare` takes the folders of finished runs, which `ls runs` shows")
+        what = _("is a recipe, whose variants `paddle-tfm run` trains and compares")
+        what = what if is_recipe else _("no such folder")
+        raise UserError(
+            _("{folder}: {what}; `compare` takes the folders of finished runs, which `ls runs` shows").format(
+                folder=folder, what=what
+            )
+        )
     if (folder / IDENTITY).exists() and not (folder / RESULTS).exists():
         raise UserError(
             f"{folder}: half a run: it has no {RESULTS}; `paddle-tfm check {in_shell(folder)}` says where --resume "
@@ -128,18 +136,22 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
     try:
         paths = report.write()
     except OSError as error:  # a folder for reading only
-        warn(f"{comparison.folder}: the report is not written: {error.strerror}; --out DIR writes it elsewhere")
+        warn(
+            _("{folder}: the report is not written: {why}; --out DIR writes it elsewhere").format(
+                folder=comparison.folder, why=error.strerror
+            )
+        )
         paths = {}
     if form is not None:
         emit(table(comparison), form, report.data())
         return
-    elsewhere = ["in the report"] if paths else []
+    elsewhere = [_("in the report")] if paths else []
     if len(report.facts.groups) == 2:
         differing = gaps_of_two(report.facts)
         if differing.rows:
             print_table(differing, *elsewhere)
         else:
-            printer.print(Text(f"{differing.title}: nothing"), soft_wrap=True)
+            printer.print(Text(f"{differing.title}: {_('nothing')}"), soft_wrap=True)
         for cost in confounds(*report.facts.sides()):
             printer.print(Text(cost.sentence, style="yellow"), soft_wrap=True)
         printer.print()
@@ -156,27 +168,29 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
         printer.print(Text(line), soft_wrap=True)
     right, wrong = samples(comparison)
     if right or wrong:
-        _predictions(printer, "right", right)
-        _predictions(printer, "wrong", wrong)
+        _predictions(printer, True, right)
+        _predictions(printer, False, wrong)
     else:
-        printer.print("no predictions are recorded: there is no test split, no metric needs them, or no run finished")
+        nothing = _("no predictions are recorded: there is no test split, no metric needs them, or no run finished")
+        printer.print(nothing)
     # A terminal breaks a long path by itself, and can copy it whole.
-    for what, key in (("figure", "figure"), ("report", "page")):
+    for what, key in ((_("figure"), "figure"), (_("report"), "page")):
         if key in paths:
             printer.print(Text(f"{what}  {paths[key]}"), soft_wrap=True)
     for folder in folders or (comparison.folder,):
-        printer.print(Text(f"curves  paddle-tfm board {in_shell(folder)}"), soft_wrap=True)
+        printer.print(Text(f"{_('curves')}  paddle-tfm board {in_shell(folder)}"), soft_wrap=True)
 
 
-def _predictions(printer, title: str, items: list[dict]) -> None:
+def _predictions(printer, right: bool, items: list[dict]) -> None:
     from rich.markup import escape
     from rich.text import Text
 
     if not items:
-        printer.print(f"no {title} predictions are recorded")
+        none = _("no right predictions are recorded") if right else _("no wrong predictions are recorded")
+        printer.print(none)
         return
-    printer.print(Text(f"{title}:", style="green" if title == "right" else "red"))
+    printer.print(Text(_("right:") if right else _("wrong:"), style="green" if right else "red"))
     for item in items:
-        reference = "" if title == "right" else f"   should be {escape(item['reference'])}"
+        reference = "" if right else f"   {_('should be')} {escape(item['reference'])}"
         texts = f"{escape(item['source'])}  →  {escape(item['hypothesis'])}{reference}"
         printer.print(f"  {texts}  [dim]({escape(item['variant'])})[/]")

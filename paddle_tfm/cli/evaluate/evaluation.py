@@ -17,6 +17,7 @@ from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.lines import lines
 from paddle_tfm.data.shapes import check_texts
 from paddle_tfm.errors import RecipeError, UserError
+from paddle_tfm.language import _
 from paddle_tfm.predictions import predictions_file, squeezed
 from paddle_tfm.protocols import Example, Prediction
 from paddle_tfm.recipe import yaml_lines
@@ -68,7 +69,9 @@ class Evaluation:
         if then not in (None, corpus.fingerprint[split]):
             warn(f"{run.folder}: since it was trained, its {split} texts changed; older scores are of others")
         if not texts:
-            raise UserError(f"{run.folder}: its task has no {split} split; try --split valid")
+            raise UserError(
+                _("{folder}: its task has no {split} split; try --split valid").format(folder=run.folder, split=split)
+            )
         return texts
 
     def _predictions(self, texts: Sequence[Example]) -> list[Prediction]:

@@ -11,8 +11,8 @@ from paddle_tfm.cli.common import console, create_registry, plugin_option
 from paddle_tfm.cli.tables import emit, table_options
 from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.language import _, counted
 from paddle_tfm.tabular import Table, column
-from paddle_tfm.units import plural
 
 WHAT = ("recipes", "components", "plugins", "runs", "data")
 OPTIONS = {"all": "components", "follow": "runs", "fetch": "data"}  # option → of what
@@ -146,10 +146,10 @@ def _recipes(form: str | None) -> None:
         rows.append({"name": name, "summary": data.get("summary", ""), "duration": data.get("duration", "")})
     columns = [
         column("name", style="cyan"),
-        column("summary", "what it does", prose=True),
-        column("duration", "takes", importance=50, prose=True),
+        column("summary", "what it does", _, prose=True),
+        column("duration", "takes", _, importance=50, prose=True),
     ]
-    emit(Table(columns, rows, "Recipes (paddle-tfm run NAME)"), form)
+    emit(Table(columns, rows, _("Recipes (paddle-tfm run NAME)")), form)
 
 
 def _components(plugins, kind: str | None, with_wrong: bool, form: str | None) -> None:
@@ -163,7 +163,7 @@ def _components(plugins, kind: str | None, with_wrong: bool, form: str | None) -
             {"kind": each, "name": entry.name, "summary": entry.summary(), "plugin": entry.provider.plugin}
             for entry in listed
         ]
-        columns = [column("name", style="cyan"), column("summary", "what it is", prose=True)]
+        columns = [column("name", style="cyan"), column("summary", "what it is", _, prose=True)]
         if form is not None:
             columns = [column("kind"), *columns, column("plugin")]
         if listed:
@@ -171,9 +171,10 @@ def _components(plugins, kind: str | None, with_wrong: bool, form: str | None) -
     emit(tables, form)
     if form is None:
         example = f"{kind}:{tables[0].rows[0]['name']}" if kind and tables else "norm:rms"
-        console().print(f"[dim]options, formula, paper, uses: paddle-tfm show {example}[/]")
+        console().print(f"[dim]{_('options, formula, paper, uses:')} paddle-tfm show {example}[/]")
         if hidden:
-            console().print(f"{plural(hidden, 'component')} wrong on purpose not listed: add --all")
+            text = _("{components} wrong on purpose not listed: add --all")
+            console().print(text.format(components=counted(hidden, "component")))
 
 
 def _plugins(plugins, form: str | None) -> None:

@@ -17,6 +17,7 @@ from paddle_tfm.cli.ls.runs_table import RunsTable, in_words, notes, summary, ta
 from paddle_tfm.cli.ls.verdicts import Verdicts, comparison_of, early_verdict, final_verdict
 from paddle_tfm.cli.tables import emit, print_table
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _, english
 from paddle_tfm.sweep.overview import FolderReader, Overview
 from paddle_tfm.tabular import Table, column
 from paddle_tfm.units import in_shell
@@ -38,11 +39,12 @@ def list_runs(folder: str | None, form: str | None) -> None:
     if folder is not None:
         _require_runs(overview)
     if form is not None:
-        data = as_data(overview)
+        with english():
+            data = as_data(overview)
         emit(Table([column(key) for key in (data["runs"] or [{}])[0]], data["runs"]), form, data)
         return
     if not overview.sweeps:
-        echo(f"No runs in {DEFAULT}. Start one: paddle-tfm run quickstart")
+        echo(_("No runs in {folder}. Start one: paddle-tfm run quickstart").format(folder=DEFAULT))
         return
     print_table(table(overview.runs))
     for sentence in (summary(overview), *notes(overview), *Verdicts()(overview)):
@@ -82,7 +84,9 @@ def follow_runs(folder: Path) -> None:
 def _require_runs(overview: Overview) -> None:
     """Raises UserError where there are none."""
     if not overview.sweeps:
-        raise UserError(f"{overview.folder}: no run is here; start one: paddle-tfm run quickstart")
+        raise UserError(
+            _("{folder}: no run is here; start one: paddle-tfm run quickstart").format(folder=overview.folder)
+        )
 
 
 @contextmanager

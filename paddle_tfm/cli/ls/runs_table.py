@@ -10,6 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from paddle_tfm import units
+from paddle_tfm.language import _
 from paddle_tfm.sweep.standing import Standing
 from paddle_tfm.tabular import ESSENTIAL, Column, Line, Table, wrapped
 
@@ -53,7 +54,7 @@ def table(runs: Sequence[Standing], width: int | None = None) -> Table[Standing]
 
     columns = [
         _column("run", name, style=style),
-        _column("step", lambda run: "next" if run.name == following else _step(run), right=True, style=style),
+        _column("step", lambda run: _("next") if run.name == following else _step(run), right=True, style=style),
         _column("loss", lambda run: "" if run.loss is None else units.text(run.loss), 60, True),
         _column("tokens/s", lambda run: number(run.tokens_per_second), 40, True),
         _column("left", lambda run: clock(run.seconds_left or None), 80, True),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from paddle_tfm.language import _
+
 if TYPE_CHECKING:
     from paddle_tfm.comparison.table import Comparison
     from paddle_tfm.sweep.overview import Overview, SweepRuns
@@ -20,8 +22,9 @@ def early_verdict(sweep: SweepRuns) -> str:
     from paddle_tfm.comparison.question import Question
 
     planned = Question.recorded(sweep.folder).plan is not None
-    what = "interim, adjusted for looks" if planned else "interim: an early look is no test"
-    return f"After {len(done)} of {len(seeds)} seeds ({what}): {_sentence(sweep, done)}"
+    what = _("interim, adjusted for looks") if planned else _("interim: an early look is no test")
+    text = _("After {done} of {all} seeds ({what}): {verdict}")
+    return text.format(done=len(done), all=len(seeds), what=what, verdict=_sentence(sweep, done))
 
 
 def final_verdict(sweep: SweepRuns) -> str:

@@ -9,7 +9,9 @@ import click
 from paddle_tfm.cli.common import create_registry, device_option, overrides_argument, plugin_option
 from paddle_tfm.cli.run.ranks import rank_options
 from paddle_tfm.cli.tables import table_options
+from paddle_tfm.cli.translated import translated
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _, counted
 from paddle_tfm.units import visible
 
 
@@ -22,20 +24,20 @@ class Recipes(click.Group):
         return sorted(shipped())
 
     def get_command(self, context: click.Context, name: str) -> click.Command:
-        return recipe_command(name)
+        return translated(recipe_command(name))
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """The options of every recipe, then the recipes."""
-        click.Command.format_options(recipe_command("RECIPE"), context, formatter)
+        click.Command.format_options(translated(recipe_command("RECIPE")), context, formatter)
         self.format_commands(context, formatter)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         from paddle_tfm.recipe.reading import shipped
         from paddle_tfm.recipe.yaml_lines import load_file
 
-        with formatter.section("Recipes"):
+        with formatter.section(_("Recipes")):
             files = sorted(shipped().items())
-            formatter.write_dl([(name, str(load_file(file)[0].get("summary", ""))) for name, file in files])
+            formatter.write_dl([(name, _(str(load_file(file)[0].get("summary", "")))) for name, file in files])
 
     def shell_complete(self, context: click.Context, incomplete: str):
         from paddle_tfm.cli.common import complete_recipe
@@ -61,13 +63,13 @@ def command() -> None:
 
     \b
     A comma divides values, but not within brackets, braces and quotes:
-      model.norm=layer,rms                                two values
-      "model.position=none,{name: shaw, clip: 4}"         one of two with an option
-      "model.norm=layer,{encoder: batch, decoder: layer}" one of two by place
-      "evaluate.metrics=[bleu, chrf]"                     one value, which is a list
-      "evaluate.metrics=[bleu],[bleu, chrf]"              two lists
+      model.norm=layer,rms                                 two values
+      "model.position=none,{name: shaw, clip: 4}"          one of two with an option
+      "model.norm=layer,{encoder: batch, decoder: layer}"  one of two by place
+      "evaluate.metrics=[bleu, chrf]"                      one value, which is a list
+      "evaluate.metrics=[bleu],[bleu, chrf]"               two lists
       "model.position={name: chain, parts: [{name: shaw, clip: 4}, alibi]}"
-      "summary='a, b'"                                    one text with a comma
+      "summary='a, b'"                                     one text with a comma
 
     \b
     Examples:
@@ -199,27 +201,29 @@ def _describe(name: str) -> str:
         variants, plan, tune = list(recipe.written_variants()), recipe.seed_plan(), recipe.tune()
         seeds = all_seeds(plan or list(recipe.data.get("seeds") or []))
     except (UserError, AttributeError, TypeError, ValueError):
-        return "A recipe with problems: `paddle-tfm check` lists them."
-    lines = [f"{recipe.data.get('summary', '')}.", "", "\b"]
+        return _("A recipe with problems: `paddle-tfm check` lists them.")
+    lines = [_("{sentence}.").format(sentence=_(recipe.data.get("summary", ""))), "", "\b"]
     if len(variants) > 1:
-        lines.append(f"Compares {len(variants)} variants: {', '.join(variants)}")
+        number = counted(len(variants), "variant")
+        lines.append(_("Compares {variants}: {names}").format(variants=number, names=", ".join(variants)))
         if recipe.data.get("baseline"):
-            lines.append(f"Baseline: {recipe.data['baseline']}")
-    most = "at most " if plan else ""
-    at_each = "a variant"
+            lines.append(_("Baseline: {name}").format(name=recipe.data["baseline"]))
     if sizes := sizes_of(recipe.data):
-        lines.append(f"At {len(sizes)} sizes: {', '.join(sizes)}")
-        at_each = "a variant at each size"
-    total = len(recipe.variants()) * len(seeds)
-    lines.append(f"Runs: {most}{total} ({most}{len(seeds)} seed{'s' if len(seeds) != 1 else ''} {at_each})")
+        lines.append(_("At {number} sizes: {sizes}").format(number=len(sizes), sizes=", ".join(sizes)))
+    at_each = _("{number} a variant at each size") if sizes else _("{number} a variant")
+    most, total = _("at most ") if plan else "", len(recipe.variants()) * len(seeds)
+    each = at_each.format(number=most + counted(len(seeds), "seed"))
+    lines.append(_("Runs: {runs} ({each})").format(runs=f"{most}{total}", each=each))
     if tune:
-        again = ", and as many again where the space is widened" if tune.widen else ""
-        lines.append(f"Tuning: {tune.trials} trials of {at_each} before{again}")
-    faster = "; with --fast, minutes" if recipe.data.get("fast") else ""
-    lines.append(f"Takes: {recipe.data.get('duration') or 'unknown'}{faster}")
+        again = _(", and as many again where the space is widened") if tune.widen else ""
+        trials = at_each.format(number=counted(tune.trials, "trial"))
+        lines.append(_("Tuning: {trials} before{again}").format(trials=trials, again=again))
+    faster = _("; with --fast, minutes") if recipe.data.get("fast") else ""
+    lines.append(_("Takes: {time}{faster}").format(time=_(recipe.data.get("duration") or "unknown"), faster=faster))
     if claims := recipe.data.get("claims"):
-        lines.append(f"Claims: {len(claims)}, judged at the end: reproduced, not reproduced or undetermined")
-    lines += ["", "\b", "Examples (`paddle-tfm run --help` says how values are written and quoted):"]
+        said = _("Claims: {number}, judged at the end: reproduced, not reproduced or undetermined")
+        lines.append(said.format(number=len(claims)))
+    lines += ["", "\b", _("Examples (`paddle-tfm run --help` says how values are written and quoted):")]
     lines += [f"  paddle-tfm run {name} train.steps=100 --out runs/try"]
     lines += [f"  paddle-tfm run {name} model.dropout=0,0.1 --seeds 3 --dry-run"]
     return "\n".join(lines)

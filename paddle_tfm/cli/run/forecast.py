@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paddle_tfm.cli.common import console, note
+from paddle_tfm.language import _, counted
 from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def probed(recipe: Recipe, registry: Registry, at_once: int) -> tuple[Recipe, li
             note(sentence)
         plans = {plan.run.variant: plan for plan in reversed(check(recipe, registry))}
     plans = {name: plans[name] for name in recipe.variants()}
-    note(f"Taking {STEPS} steps of {plural(len(plans), 'variant')} …")
+    note(_("Taking {steps} steps of {variants} …").format(steps=STEPS, variants=counted(len(plans), "variant")))
     return recipe, list(probes(plans.values(), registry, at_once))
 
 
@@ -59,10 +60,12 @@ def show(
         emit(table, form, {**whole, "variants": table.records(), "sees": power.records() if power else []})
         return
     emit(table)
-    console().print(
-        f"{'At most ' if most else ''}{plural(len(runs), 'run')}, {at_once} at a time: {tokens:,.0f} tokens of "
-        f"training, about {clock(seconds)} on this machine. Nothing was trained or written."
+    said = _(
+        "{runs}, {at_once} at a time: {tokens} tokens of training, about {time} on this machine. Nothing was trained "
+        "or written."
     )
+    number = f"{_('At most ') if most else ''}{counted(len(runs), 'run')}"
+    console().print(said.format(runs=number, at_once=at_once, tokens=f"{tokens:,.0f}", time=clock(seconds)))
     if power is not None:
         console().print()
         emit(power)

@@ -19,6 +19,7 @@ from paddle_tfm.cli.ls.runs_table import RunsTable
 from paddle_tfm.cli.ls.verdicts import early_verdict
 from paddle_tfm.colours import colour
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.train.sweep_files import read_command, variant_numbers
 
 if TYPE_CHECKING:
@@ -123,14 +124,14 @@ class SweepProgress:
 
     def _finished(self, event: Event) -> None:
         self.finished += 1
-        self.console.print(f"[dim]{escape(event.card.name)} is finished already[/]")
+        self.console.print(f"[dim]{_('{run} is finished already').format(run=escape(event.card.name))}[/]")
 
     def _start(self, event: Event) -> None:
         card = event.card
         if self.complete is None and self.live is not None:
             self.complete = self._complete(self._overview())
-        resumed = f", resumed at step {card.step:,}" if card.step else ""
-        padding = f", {card.padding:.0%} padding" if card.padding >= SHOWN_PADDING else ""
+        resumed = _(", resumed at step {step}").format(step=f"{card.step:,}") if card.step else ""
+        padding = _(", {share} padding").format(share=f"{card.padding:.0%}") if card.padding >= SHOWN_PADDING else ""
         number = self.finished + len(self.under_way) + 1
         listed = read_command(self.sweep.folder).runs  # they may become more or fewer
         runs = max(number, 1 if self.sweep.only else len(listed))
@@ -138,8 +139,11 @@ class SweepProgress:
         variant = variant_numbers(self.reader.folder).get(card.name.partition("/")[0])
         style = "cyan" if variant is None else colour(variant)
         self.console.print(
-            f"[bold]{number}/{runs}[/] [{style}]{escape(card.name)}[/]  {card.parameters:,} parameters, "
-            f"{card.examples:,} training examples, {card.steps:,} steps{padding}{resumed}"
+            f"[bold]{number}/{runs}[/] [{style}]{escape(card.name)}[/]  "
+            + _("{parameters} parameters, {examples} training examples, {steps} steps").format(
+                parameters=f"{card.parameters:,}", examples=f"{card.examples:,}", steps=f"{card.steps:,}"
+            )
+            + f"{padding}{resumed}"
         )
 
     def _evaluation(self, event: Event) -> None:
@@ -149,15 +153,16 @@ class SweepProgress:
         shown = [name for name in dict.fromkeys(["loss", best, *list(metrics)[:3], *further]) if name in metrics]
         unit = {name: card.units.get(units.metric_and_test(name)[0], "") for name in shown}
         texts = [f"{name} {units.text(metrics[name], unit[name])}" for name in shown]
-        self.console.print(f"  {escape(card.name)}  step {card.step:>6,}  valid  {'  '.join(texts)}")
+        self.console.print(f"  {escape(card.name)}  {_('step')} {card.step:>6,}  {_('valid')}  {'  '.join(texts)}")
 
     def _end(self, event: Event) -> None:
         self.finished += 1
         self.under_way.discard(event.card.name)
         if event.data["diverged"]:
             self.console.print(
-                f"  [red]{escape(event.card.name)} diverged:[/] {escape(event.data['diverged'])}; a smaller learning "
-                "rate may help"
+                _("  [red]{run} diverged:[/] {why}; a smaller learning rate may help").format(
+                    run=escape(event.card.name), why=escape(event.data["diverged"])
+                )
             )
         if self.live is not None:
             self._early_verdict()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from paddle_tfm.cli.run.launched import Launched
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.runtime import physical_cores
 from paddle_tfm.units import whole_number
 
@@ -65,11 +66,11 @@ class Request:
     def require_sound(self) -> None:
         """Raises UserError where options contradict each other."""
         if self.dry_run and self.cell:
-            raise UserError("--dry-run is about all runs of a recipe, and --cell about one: use one of the two")
+            raise UserError(_("--dry-run is about all runs of a recipe, and --cell about one: use one of the two"))
         if self.dry_run and self.executor:
-            raise UserError("--dry-run measures this machine, and --executor trains elsewhere: use one of the two")
+            raise UserError(_("--dry-run measures this machine, and --executor trains elsewhere: use one of the two"))
         if self.executor and self.cell:
-            raise UserError("--cell trains one run, here; --executor distributes all of them: use one of the two")
+            raise UserError(_("--cell trains one run, here; --executor distributes all of them: use one of the two"))
         if self.of_sweep and self.out is not None and not self.out.is_dir():
             raise UserError(
                 f"{self.out} is not there on {platform.node()}, which does not see the folder of this sweep: share it "
@@ -157,12 +158,12 @@ def _seeds(text: str) -> list[int]:
     if text.strip().isdecimal():
         number = whole_number(text.strip(), 1, MAX_SEEDS)
         if number is None:
-            raise UserError(f"--seeds {text}: must be 1 to {MAX_SEEDS:,} seeds")
+            raise UserError(_("--seeds {text}: must be 1 to {most} seeds").format(text=text, most=f"{MAX_SEEDS:,}"))
         return list(range(1, number + 1))
     parts = text.strip().removeprefix("[").removesuffix("]").split(",")
     seeds = [seed for part in parts if (seed := whole_number(part.strip(), 0, MAX_SEED)) is not None]
     if len(seeds) < len(parts):
-        raise UserError(f"--seeds {text}: {SEEDS_FORM}")
+        raise UserError(f"--seeds {text}: {_(SEEDS_FORM)}")
     return seeds
 
 

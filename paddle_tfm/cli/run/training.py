@@ -12,6 +12,7 @@ from paddle_tfm.cli.run import forecast
 from paddle_tfm.cli.run.ranks import Team, team
 from paddle_tfm.cli.run.request import Request
 from paddle_tfm.errors import OF_THE_MACHINE, CutShort, UserError
+from paddle_tfm.language import _
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,18 +130,21 @@ def _trained(wanted: Request, sweep: Sweep, cells: Sequence[Cell]) -> list[Path]
             sweep.stop = lambda: asked() or (sweep.others is not None and sweep.others.stop())
             return sweep.run(cells)
     except CutShort as end:
-        raise UserError(f"{end}. {end.how}: {wanted.to_resume()}") from None
+        raise UserError(f"{end}. {_(end.how)}: {wanted.to_resume()}") from None
     except OSError as error:
         if error.filename is None or error.errno not in OF_THE_MACHINE:
             raise
-        raise UserError(f"{error.filename}: {error.strerror}. {CutShort.how}: {wanted.to_resume()}") from None
+        raise UserError(f"{error.filename}: {error.strerror}. {_(CutShort.how)}: {wanted.to_resume()}") from None
     except RunsFailed as end:
-        notes().print(f"[red]{escape(str(end))}.[/] Train them again with: {again}", soft_wrap=True)
+        notes().print(f"[red]{escape(str(end))}.[/] {_('Train them again with:')} {again}", soft_wrap=True)
         raise click.exceptions.Exit(1) from None
     except Interrupted as end:
         runs = str(end)
-        saved = f"{runs} {'are' if ', ' in runs else 'is'} saved" if runs else "Nothing was under way"
-        notes().print(f"[yellow]{escape(saved)}.[/] Continue with: {again}", soft_wrap=True)
+        saved = (
+            _("{runs} are saved.") if ", " in runs else _("{runs} is saved.") if runs else _("Nothing was under way.")
+        )
+        saved = escape(saved.format(runs=runs))
+        notes().print(f"[yellow]{saved}[/] {_('Continue with')}: {again}", soft_wrap=True)
         raise click.exceptions.Exit(130) from None
 
 
@@ -160,8 +164,10 @@ def _compare(wanted: Request, sweep: Sweep, folders: Sequence[Path]) -> None:
     present(comparison, console(), sweep.registry, form=wanted.form)
     if comparison.runs and all(run.results.get("diverged") for run in comparison.runs):
         notes().print(
-            "[red]Every run diverged.[/] A smaller learning rate (`train.schedule.peak=1e-4,3e-4,1e-3` tries three) or "
-            "a longer warmup may help, or `train.clip_norm=1.0`",
+            _(
+                "[red]Every run diverged.[/] A smaller learning rate (`train.schedule.peak=1e-4,3e-4,1e-3` tries "
+                "three) or a longer warmup may help, or `train.clip_norm=1.0`"
+            ),
             soft_wrap=True,
         )
         raise click.exceptions.Exit(1)

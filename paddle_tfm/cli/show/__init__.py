@@ -9,6 +9,7 @@ import click
 from paddle_tfm.cli.common import complete_recipe, create_registry, echo, overrides_argument, plugin_option
 from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.language import _
 
 
 def complete_what(context: click.Context, parameter: click.Parameter, incomplete: str):
@@ -80,7 +81,11 @@ def _of_bare_name(name: str, plugins) -> tuple[str, str]:
     if name in KINDS:
         raise UserError(f"'{name}' is a kind; `paddle-tfm ls components {name}` lists its components")
     near = nearest(name, sorted({*shipped(), *(entry.name for entry in entries if not entry.wrong_on_purpose)}))
-    raise UserError(f"unknown recipe or component '{name}'{near or ';'} `paddle-tfm ls` and `ls components` list all")
+    raise UserError(
+        _("unknown recipe or component '{name}'{hint} `paddle-tfm ls` and `ls components` list all").format(
+            name=name, hint=near or _(";")
+        )
+    )
 
 
 def _show_component(kind: str, name: str, overrides, as_json: bool, plugins) -> None:

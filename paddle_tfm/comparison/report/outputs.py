@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from paddle_tfm.comparison.runs.finished import Result, grouped
 from paddle_tfm.comparison.table import Comparison
+from paddle_tfm.language import _
 from paddle_tfm.pages import document
 from paddle_tfm.predictions import is_right, of_same_texts, predictions_of
 from paddle_tfm.protocols import Prediction
@@ -101,13 +102,14 @@ def _choose(likeness: Sequence[Sequence[float]], differing: int) -> list[tuple[s
     wide = sorted(numbers, key=lambda i: min(likeness[i]) - max(likeness[i]))
     wide = [i for i in wide if max(likeness[i]) > min(likeness[i])][:differing]
     single = len(likeness[0]) == 1
-    reasons = [("the variants differ most here", i) for i in wide]
+    reasons = [(_("the variants differ most here"), i) for i in wide]
     hardest = by_mean[: 3 if single else 1]
     reasons += [
-        ("among the least like their references" if single else "the least like its reference", i) for i in hardest
+        (_("among the least like their references") if single else _("the least like its reference"), i)
+        for i in hardest
     ]
-    reasons.append(("in the middle", by_mean[len(by_mean) // 2]))
-    reasons += [("among the most like their references", i) for i in by_mean[-2:]] if single else []
+    reasons.append((_("in the middle"), by_mean[len(by_mean) // 2]))
+    reasons += [(_("among the most like their references"), i) for i in by_mean[-2:]] if single else []
     return list({i: (why, i) for why, i in reversed(reasons)}.values())[::-1]
 
 
@@ -126,25 +128,26 @@ def _bigrams(text: str) -> Counter[str]:
 
 # ------------------------------------------------------------------------------------------------------------- a page
 
-NOTHING = "<p>None were recorded: there is no test split, no metric needs outputs, or no run came to its end.</p>"
+NOTHING = "None were recorded: there is no test split, no metric needs outputs, or no run came to its end."
 
 
 def examples(chosen: Sequence[SideBySide], numbers: Mapping[str, int]) -> str:
     """A block for each source: the reference, and below it what each variant wrote. `numbers`: of their colours."""
     if not chosen:
-        return NOTHING
+        return f"<p>{_(NOTHING)}</p>"
     several = len(chosen[0].outputs) > 1
-    which = "those on which the variants differ most, the hardest and a typical one"
-    which = which if several else "the hardest, a typical one and the best"
-    whose = "" if chosen[0].seed is None else f" of seed {chosen[0].seed}"
-    note = f"Outputs{whose}: {which}. Marked in an output is what the reference does not have."
+    which = _("those on which the variants differ most, the hardest and a typical one")
+    which = which if several else _("the hardest, a typical one and the best")
+    whose = "" if chosen[0].seed is None else _(" of seed {number}").format(number=chosen[0].seed)
+    note = _("Outputs{whose}: {which}. Marked in an output is what the reference does not have.")
+    note = note.format(whose=whose, which=which)
     return document.notes([note]) + "".join(_example(item, numbers) for item in chosen)
 
 
 def _example(item: SideBySide, numbers: Mapping[str, int]) -> str:
     single = len(item.outputs) == 1
     reference = marked(item.reference, *item.outputs.values())[0] if single else escape(item.reference[:MAX_CHARACTERS])
-    texts = {"source": escape(item.source[:MAX_CHARACTERS]), "reference": reference}
+    texts = {_("source"): escape(item.source[:MAX_CHARACTERS]), _("reference"): reference}
     outputs = {
         document.named(numbers[variant], variant): f"✓ {escape(hypothesis[:MAX_CHARACTERS])}"
         if hypothesis == item.reference

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
+from paddle_tfm.language import _
 from paddle_tfm.recipe.differences import ABSENT
 
 WORDS = {"None": "none", "True": "yes", "False": "no"}
@@ -94,12 +95,12 @@ def described(
     examples of the task; `trained` is what the budget is called."""
     said = [component(recipe.get("task", "")), *(f"“{summary}”" for summary in summaries)]
     return [
-        ("task", "<br>".join(escape(text) for text in said if text)),
-        ("data", escape(data(about))),
-        ("for example", pairs(samples)),
-        ("tokenizer", escape(component(recipe.get("tokenizer", "")))),
-        ("model", escape(model(recipe.get("model") or {}))),
-        ("size", escape(size)),
+        (_("task"), "<br>".join(escape(text) for text in said if text)),
+        (_("data"), escape(data(about))),
+        (_("for example"), pairs(samples)),
+        (_("tokenizer"), escape(component(recipe.get("tokenizer", "")))),
+        (_("model"), escape(model(recipe.get("model") or {}))),
+        (_("size"), escape(size)),
         (trained, escape(training(recipe.get("train") or {}))),
-        ("output by", escape(component(recipe.get("search", "")))),
+        (_("output by"), escape(component(recipe.get("search", "")))),
     ]

@@ -19,6 +19,7 @@ from paddle_tfm.comparison.runs.finished import grouped
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.comparison.verdict import question, verdict
 from paddle_tfm.files import json_text, write_whole
+from paddle_tfm.language import _, english
 from paddle_tfm.pages.document import Section, document
 from paddle_tfm.plotting import image
 from paddle_tfm.registry import Registry
@@ -54,8 +55,9 @@ class Report:
 
     def data(self) -> dict[str, Any]:
         """What `comparison.json` holds."""
-        sections = {part.name: part.data for part in self.parts if part.data}
-        return {**self.comparison.data(), "sections": sections}
+        with english():
+            sections = {part.name: part.data for part in self.parts if part.data}
+            return {**self.comparison.data(), "sections": sections}
 
     def lines(self) -> list[str]:
         """What the sections say on a terminal."""
@@ -84,7 +86,8 @@ class Report:
                 write_whole(folder / FILES / name, content, shared=True)
         write_whole(paths["json"], json_text(self.data()), shared=True)
         write_whole(paths["page"], visible(self.page()), shared=True)
-        write_whole(paths["figure"], image(overview(self.facts), "png"), shared=True)
+        with english():
+            write_whole(paths["figure"], image(overview(self.facts), "png"), shared=True)
         if self.comparison.claims is not None:
             paths["claims"] = folder / claim_values.FILE
             claims = claim_values.record(self.comparison, self.comparison.claims)
@@ -116,8 +119,8 @@ def page(facts: Facts, parts: Sequence[Part]) -> str:
     """The whole comparison on one page: question, verdict and figure; folded below, all else."""
     comparison = facts.comparison
     return document(
-        f"{comparison.name} · comparison",
-        "Comparison",
+        f"{comparison.name} · {_('comparison')}",
+        _("Comparison"),
         comparison.name,
         question(comparison),
         verdict(comparison),
@@ -132,4 +135,4 @@ def _links(part: Part) -> str:
     for name, files in groupby(part.files, key=lambda file: file.partition(".")[0]):
         links = " ".join(f'<a href="{FILES}/{file}">{KINDS[file.partition(".")[2]]}</a>' for file in files)
         kinds.append(f"{name} {links}")
-    return f'\n<p class="note files">For a paper: {" · ".join(kinds)}</p>' if kinds else ""
+    return f'\n<p class="note files">{_("For a paper:")} {" · ".join(kinds)}</p>' if kinds else ""

@@ -20,6 +20,7 @@ from paddle_tfm.comparison.runs.finished import Result, grouped
 from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _, counted
 from paddle_tfm.predictions import predictions_of
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.recipe.differences import with_defaults
@@ -161,17 +162,19 @@ class Facts:
         recipes = list(dict.fromkeys(run.results["recipe"] for run in comparison.runs))
         number = len(rows)
         what = NUMBERS[number].capitalize() if number < len(NUMBERS) else str(number)
-        names = " and ".join(recipes)
-        text = f"{what} {'variant' if number == 1 else 'variants'} of {names}, "
-        text += f"{'each ' if number > 1 else ''}trained with {how_many_seeds(comparison)} for {self.steps()}"
-        text += f" on {self.task}" if self.task else ""
-        text += f", and scored by {units.metric_name(comparison.metric)}"
+        one, several = (
+            _("{What} variant of {recipes}, trained with"),
+            _("{What} variants of {recipes}, each trained with"),
+        )
+        text = (one if number == 1 else several).format(What=_(what), recipes=_(" and ").join(recipes))
+        on = _(" {seeds} for {steps} on {task}") if self.task else _(" {seeds} for {steps}")
+        text += on.format(seeds=how_many_seeds(comparison), steps=self.steps(), task=self.task)
+        text += _(", and scored by {metric}").format(metric=units.metric_name(comparison.metric))
         examples = self.about.get("examples", {}).get("test" if comparison.split == "test" else "valid")
         if test := units.metric_and_test(comparison.metric)[1]:
             examples = next((run.tests[test].get("examples") for run in comparison.runs if test in run.tests), None)
-        return text + (
-            f" on {examples:,} {comparison.split} examples." if examples else f" on the {comparison.split} split."
-        )
+        where = _(" on {examples} {split} examples.") if examples else _(" on the {split} split.")
+        return text + where.format(examples=f"{examples or 0:,}", split=_(comparison.split))
 
     def seeds(self) -> str:
         """`1, 2, 3`, or of which variants: `1, 2 and 3 of base; 1 and 2 of rms, batch`."""
@@ -191,7 +194,11 @@ class Facts:
         """`500 steps`, or `480 to 500 steps` where runs ended early."""
         steps = [run.results["steps"] for run in self.comparison.runs]
         low, high = min(steps), max(steps)
-        return f"{high:,} step{'' if high == 1 else 's'}" if low == high else f"{low:,} to {high:,} steps"
+        return (
+            counted(high, "step")
+            if low == high
+            else _("{low} to {high} steps").format(low=f"{low:,}", high=f"{high:,}")
+        )
 
     def samples(self) -> list[tuple[str, str]]:
         """Examples of the task: training examples, or test examples where none were recorded."""

@@ -12,6 +12,7 @@ from paddle_tfm.comparison.report.paper import caption, figure_caption
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text
+from paddle_tfm.language import _, english
 from paddle_tfm.plotting import Picture
 from paddle_tfm.protocols import Section
 from paddle_tfm.registry import Registry
@@ -78,10 +79,11 @@ def part(name: str, section: Section, facts: Facts, formats: Sequence[Picture]) 
     Raises:
         Exception: whatever the section raises; ValueError or TypeError where its data are no JSON.
     """
-    data, written = section.data(facts), _files(section, facts, formats) if formats else {}
+    with english():  # what programs and papers read
+        data, written = section.data(facts), _files(section, facts, formats) if formats else {}
     json_text(data)
     html, lines = section.html(facts), tuple(section.text(facts))
-    return Part(name, section.heading or name, section.summary, section.folded, html, lines, data, written)
+    return Part(name, _(section.heading) or name, _(section.summary), section.folded, html, lines, data, written)
 
 
 def _files(section: Section, facts: Facts, formats: Sequence[Picture]) -> dict[str, str | bytes]:

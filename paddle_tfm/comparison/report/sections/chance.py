@@ -11,6 +11,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.statistics.components import Components, components
+from paddle_tfm.language import _
 from paddle_tfm.predictions import of_same_texts
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.tabular import Table, column
@@ -86,20 +87,23 @@ class Chances(ChartedSection):
             column("variant"),
             column("seeds", right=True),
             column("items", "test items", "{:,}".format, right=True),
-            *(column(name, title, spread, right=True) for name, title in SOURCES.items()),
+            *(column(name, _(SOURCES[name]), spread, right=True) for name in SOURCES),
             column("limited_by", "limited by"),
         ]
-        metric = f"{comparison.split} {units.metric_name(comparison.metric)}"
-        title = f"Chance in the mean difference of {metric} to {comparison.baseline}, standard deviations"
+        metric = f"{_(comparison.split)} {units.metric_name(comparison.metric)}"
+        title = _("Chance in the mean difference of {metric} to {baseline}, standard deviations")
+        title = title.format(metric=metric, baseline=comparison.baseline)
         return {"chance": Table(columns, rows, title)}
 
     def notes(self, facts: Facts) -> list[str]:
         """What the numbers mean."""
         return [
-            "Each number is one standard deviation of the mean difference to the baseline. The intervals of this page "
-            "are about other seeds on these test items; how far other items of the same kind could move a difference "
-            "stands here beside it. More seeds shrink “other seeds”, only more items “other items”. “Seed × item” is "
-            "what is left: items that one seed moves and another does not, narrowed by both."
+            _(
+                "Each number is one standard deviation of the mean difference to the baseline. The intervals of this "
+                "page are about other seeds on these test items; how far other items of the same kind could move a "
+                "difference stands here beside it. More seeds shrink “other seeds”, only more items “other items”. "
+                "“Seed × item” is what is left: items that one seed moves and another does not, narrowed by both."
+            )
         ]
 
     def data(self, facts: Facts) -> dict[str, dict[str, object]]:

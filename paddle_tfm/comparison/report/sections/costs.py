@@ -10,6 +10,7 @@ from paddle_tfm.comparison.gaps import Confound, confounds
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.table import Row
+from paddle_tfm.language import _
 from paddle_tfm.tabular import Column, Table, column
 
 
@@ -48,14 +49,18 @@ class Costs(ChartedSection):
 
     def notes(self, facts: Facts) -> list[str]:
         """What a difference of scores may be owed to, as `compare` of two runs says it."""
-        owed = [f"{name}: {'; '.join(cost.sentence for cost in costs)}." for name, costs in facts.once(_owed).items()]
-        return [*owed, *([DECODING] if "decoding_seconds" in _known(facts) else [])]
+        end = _("{sentence}.")  # not from `once`, which may have been asked for another language
+        owed = [
+            end.format(sentence=f"{name}: {_('; ').join(cost.sentence for cost in costs)}")
+            for name, costs in _owed(facts).items()
+        ]
+        return [*owed, *([_(DECODING)] if "decoding_seconds" in _known(facts) else [])]
 
     def tables(self, facts: Facts) -> dict[str, Table]:
         """What each variant costs."""
         first = [column("variant", of=lambda row: row.variant), metric(facts.comparison, facts.comparison.metric)]
         columns = [*first, *(_column(facts, cost) for cost in _known(facts))]
-        title = "What each variant costs, a mean over seeds; time of training steps"
+        title = _("What each variant costs, a mean over seeds; time of training steps")
         return {"costs": Table(columns, facts.comparison.rows, title)}
 
     def data(self, facts: Facts) -> dict[str, list[dict[str, object]]]:
@@ -78,5 +83,5 @@ def _known(facts: Facts) -> list[str]:
 
 def _column(facts: Facts, cost: str) -> Column[Row]:
     means = {side.name: fmean(side.costs[cost].values()) for side in facts.sides()}
-    name, text = COSTS[cost]
-    return column(cost, name, text, right=True, of=lambda row: means[row.variant])
+    text = COSTS[cost][1]
+    return column(cost, _(COSTS[cost][0]), text, right=True, of=lambda row: means[row.variant])

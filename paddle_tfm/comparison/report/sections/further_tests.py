@@ -15,6 +15,7 @@ from paddle_tfm.comparison.runs.finished import Pairs, Result, further_tests, gr
 from paddle_tfm.comparison.statistics import CONFIDENCE, Verdict
 from paddle_tfm.comparison.table import Comparison, verdicts
 from paddle_tfm.comparison.verdict import change, verdict_text
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Column, Table, column
 from paddle_tfm.units import plural
@@ -150,7 +151,7 @@ def _differences(comparison: Comparison, further: Further) -> Table[tuple[str, s
     def words(key: tuple[str, str]) -> str:
         if key in further.differences:
             return verdict_text(comparison, further.differences[key])
-        return further.obstacles[key].words if key in further.obstacles else "no finished seed in common"
+        return further.obstacles[key].words if key in further.obstacles else _("no finished seed in common")
 
     def verdict(key: tuple[str, str]) -> dict[str, object]:
         return {"verdict": getattr(further.differences.get(key), "verdict", None)}
@@ -180,7 +181,7 @@ def _batches(further: Further) -> Table[tuple[str, str]]:
         Column("outputs changed", lambda key: of[key].words()[0], changed, right=True),
         Column("log-probabilities by up to", lambda key: of[key].words()[1], drift, right=True),
     ]
-    return Table(columns, list(of), "What other batches changed: nothing but rounding, of a correct model")
+    return Table(columns, list(of), _("What other batches changed: nothing but rounding, of a correct model"))
 
 
 def _title(comparison: Comparison, further: Further) -> str:

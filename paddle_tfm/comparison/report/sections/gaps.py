@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from paddle_tfm.comparison.gaps import gaps, last_bits
 from paddle_tfm.comparison.report.recipe_words import component
 from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Column, Table, column
 
@@ -26,7 +27,7 @@ class Gaps(Section):
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each thing in which a variant is not like the baseline."""
         rows = [{"variant": variant, **row} for variant, rows in facts.once(gaps_of).items() for row in rows]
-        title = "All in which variants differ from the baseline, with the defaults of components"
+        title = _("All in which variants differ from the baseline, with the defaults of components")
         return {"gaps": Table([column("variant"), *_columns(rows, "baseline", "here")], rows, title)}
 
     def data(self, facts: Facts) -> dict[str, list[dict[str, str | None]]]:
@@ -55,16 +56,20 @@ def gaps_of(facts: Facts) -> dict[str, list[dict[str, str | None]]]:
 def gaps_of_two(facts: Facts) -> Table:
     """In what the one variant differs from the baseline."""
     ((variant, rows),) = facts.once(gaps_of).items()
-    return Table(_columns(rows, facts.baseline, variant), rows, f"In what {variant} differs from {facts.baseline}")
+    return Table(
+        _columns(rows, facts.baseline, variant),
+        rows,
+        _("In what {variant} differs from {baseline}").format(variant=variant, baseline=facts.baseline),
+    )
 
 
 def _columns(rows: Sequence[dict[str, str | None]], one: str, other: str) -> list[Column]:
     columns = [
         column("section", importance=10, style="dim"),
         column("what", style="cyan"),
-        column("one", one, prose=True),
-        column("other", other, prose=True),
+        column("one", one, prose=True, is_name=True),
+        column("other", other, prose=True, is_name=True),
     ]
     if any(row["last_bits"] for row in rows):
-        columns.append(column("last_bits", "what it does to last bits", prose=True))
+        columns.append(column("last_bits", "what it does to last bits", _, prose=True))
     return columns

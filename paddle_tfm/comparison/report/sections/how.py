@@ -9,6 +9,7 @@ from typing import Any
 
 from paddle_tfm.comparison.report import paper
 from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.language import _, english
 from paddle_tfm.pages.document import commands, definitions
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Table, column
@@ -31,7 +32,7 @@ class Runs(Section):
 
         def end(row: Any) -> str:
             diverged = row[1].results.get("diverged")
-            return f"diverged: {diverged}" if diverged else "finished"
+            return f"{_('diverged')}: {diverged}" if diverged else _("finished")
 
         columns = [
             column("variant", of=lambda row: row[0]),
@@ -41,7 +42,7 @@ class Runs(Section):
             column("end", of=end),
             column("folder", of=lambda row: os.path.relpath(row[1].folder, top)),
         ]
-        return {"runs": Table(columns, rows, f"Folders are in {top}")}
+        return {"runs": Table(columns, rows, _("Folders are in {top}").format(top=top))}
 
 
 class Again(Section):
@@ -55,12 +56,12 @@ class Again(Section):
         """A list."""
         top = in_shell(facts.top())
         known = facts.commands()
-        more = f"<p>and {len(known) - 8} more</p>" if len(known) > 8 else ""
+        more = f"<p>{_('and {number} more').format(number=len(known) - 8)}</p>" if len(known) > 8 else ""
         items = [
-            ("train it again", commands(known[:8]) + more),
-            ("see every curve", commands([f"paddle-tfm board {top}"])),
-            ("compare it again", commands([f"paddle-tfm compare {top}"])),
-            ("for a paper", f"{commands([f'paddle-tfm report {top}'])}<p>{PAPER}</p>"),
+            (_("train it again"), commands(known[:8]) + more),
+            (_("see every curve"), commands([f"paddle-tfm board {top}"])),
+            (_("compare it again"), commands([f"paddle-tfm compare {top}"])),
+            (_("for a paper"), f"{commands([f'paddle-tfm report {top}'])}<p>{_(PAPER)}</p>"),
             *environment(facts.trainings()),
         ]
         return definitions(items)
@@ -69,7 +70,7 @@ class Again(Section):
 def environment(trainings: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Date, machine and versions of trainings, each said once."""
     if not trainings:
-        return [("machine and date", "not recorded")]
+        return [(_("machine and date"), _("not recorded"))]
     dates = sorted({str(item.get("started", ""))[:10] for item in trainings} - {""})
     machines = dict.fromkeys(
         f"{item.get('processor')}, {item.get('cores')} cores ({item.get('threads')} in use by a run), "
@@ -80,9 +81,9 @@ def environment(trainings: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]
         ", ".join(f"{name} {version}" for name, version in (item.get("versions") or {}).items()) for item in trainings
     )
     return [
-        ("trained", escape(" to ".join(dict.fromkeys([*dates[:1], *dates[-1:]])) + " (UTC)")),
-        ("machine", "<br>".join(map(escape, machines))),
-        ("versions", "<br>".join(map(escape, versions))),
+        (_("trained"), escape(_(" to ").join(dict.fromkeys([*dates[:1], *dates[-1:]])) + " (UTC)")),
+        (_("machine"), "<br>".join(map(escape, machines))),
+        (_("versions"), "<br>".join(map(escape, versions))),
     ]
 
 
@@ -95,9 +96,10 @@ class Paper(Section):
 
     def html(self, facts: Facts) -> str:
         """The paragraph, and below it the entries."""
-        entries = "\n\n".join(paper.bibliography(facts).values())
+        with english():  # what a paper says
+            entries, methods = "\n\n".join(paper.bibliography(facts).values()), paper.methods(facts)
         return (
-            f'<h3>Methods</h3><p class="text">{escape(paper.methods(facts))}</p>'
+            f'<h3>{_("Methods")}</h3><p class="text">{escape(methods)}</p>'
             f'<h3>BibTeX</h3><pre class="command"><code>{escape(entries)}</code></pre>'
         )
 

@@ -12,6 +12,7 @@ from paddle_tfm.comparison.report.outputs import examples, side_by_side
 from paddle_tfm.comparison.report.scores_by_length import ScoresByLength
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.runs.finished import directions
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Table
 
@@ -42,7 +43,7 @@ class Lengths(ChartedSection):
     def tables(self, facts: Facts) -> dict[str, Table]:
         """A row for each bucket."""
         variants = [row.variant for row in facts.comparison.rows]
-        title, unit = f"{_title(facts)}, means over seeds", facts.comparison.unit(_metric(facts))
+        title, unit = _("{title}, means over seeds").format(title=_title(facts)), facts.comparison.unit(_metric(facts))
         return {"scores-by-length": scores_by_length.table(_scores(facts), variants, unit, title)}
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
@@ -55,7 +56,7 @@ class Lengths(ChartedSection):
 
     def notes(self, facts: Facts) -> list[str]:
         """What a point is, and the dashed line."""
-        note = "A point is the mean over seeds at the mean length of its bucket; the band is the range of the seeds."
+        note = _("A point is the mean over seeds at the mean length of its bucket; the band is the range of the seeds.")
         if (longest := _longest(facts)) is not None:
             note += f" The dashed line is at the longest source of the training set, {longest} {_scores(facts).unit}."
         return [note]

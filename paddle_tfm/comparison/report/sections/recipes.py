@@ -9,6 +9,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.report import recipe_words
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.language import _
 from paddle_tfm.pages.document import definitions
 from paddle_tfm.protocols import Section
 from paddle_tfm.recipe.sections.equal import value_at
@@ -38,27 +39,32 @@ class Compared(Section):
 def _facts(facts: Facts) -> list[tuple[str, str]]:
     comparison = facts.comparison
     signature = comparison.signature(comparison.metric)
-    better = "higher" if comparison.higher_is_better else "lower"
-    decided = f"{units.metric_name(comparison.metric)} on the {comparison.split} split, {better} is better"
+    higher, lower = (
+        _("{metric} on the {split} split, higher is better"),
+        _("{metric} on the {split} split, lower is better"),
+    )
+    decided = (higher if comparison.higher_is_better else lower).format(
+        metric=units.metric_name(comparison.metric), split=_(comparison.split)
+    )
     sizes = [row.parameters for row in comparison.rows]
-    size = f"{min(sizes):,}" if len(set(sizes)) == 1 else f"{min(sizes):,} to {max(sizes):,}"
+    size = f"{min(sizes):,}" if len(set(sizes)) == 1 else f"{min(sizes):,}{_(' to ')}{max(sizes):,}"
     known = recipe_words.described(
         facts.recipe,
         _summaries(facts),
         facts.about,
         facts.samples(),
-        f"{size} parameters",
-        f"training of {facts.baseline}" if facts.training()[1] else "training",
+        _("{number} parameters").format(number=size),
+        _("training of {variant}").format(variant=facts.baseline) if facts.training()[1] else _("training"),
     )
     return [
         *known,
-        ("seeds", escape(facts.seeds())),
-        ("decided by", f"{escape(decided)}{f' <code>{escape(signature)}</code>' if signature else ''}"),
+        (_("seeds"), escape(facts.seeds())),
+        (_("decided by"), f"{escape(decided)}{f' <code>{escape(signature)}</code>' if signature else ''}"),
     ]
 
 
 def _summaries(facts: Facts) -> list[str]:
-    return sorted({str(recipe.get("summary", "")) for recipe in facts.recipes.values()} - {""})
+    return sorted({_(str(recipe.get("summary", ""))) for recipe in facts.recipes.values()} - {""})
 
 
 class Budgets(ChartedSection):
@@ -84,7 +90,9 @@ class Budgets(ChartedSection):
             _amount("baseline", "wanted"),
             column("percent", "apart", lambda value: f"{value:+.1f}%".replace("-", "−"), right=True, of=_percent),
         ]
-        return {"budgets": Table(columns, rows, "What each variant was given, so that it gets as much as the baseline")}
+        return {
+            "budgets": Table(columns, rows, _("What each variant was given, so that it gets as much as the baseline"))
+        }
 
     def notes(self, facts: Facts) -> list[str]:
         """What must be known of them."""

@@ -16,11 +16,11 @@ from paddle_tfm.comparison.report.sections.training import learning_curve
 from paddle_tfm.comparison.statistics import CONFIDENCE
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import interval, mean_difference, verdict_text
+from paddle_tfm.language import _, counted
 from paddle_tfm.pages import document
 from paddle_tfm.pages.axis import Axis, fit
 from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Column, Table, column
-from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,12 +49,13 @@ class Results(Section):
     def html(self, facts: Facts) -> str:
         """The figure with its numbers, and what must stand beside them; folded, every seed, all other metrics, and what
         the numbers mean."""
-        seeds = f"<h3>Every seed</h3>{_seeds(facts).html()}" if "seeds" in self.tables(facts) else ""
-        others = f"<h3>Everything else that was measured</h3>{_others(facts.comparison).html()}"
+        seeds = f"<h3>{_('Every seed')}</h3>{_seeds(facts).html()}" if "seeds" in self.tables(facts) else ""
+        others = f"<h3>{_('Everything else that was measured')}</h3>{_others(facts.comparison).html()}"
         more = f"{seeds}{others}{document.notes(columns.notes(facts.comparison))}"
-        summary = "every seed, every other metric, and how it was decided"
+        summary = _("every seed, every other metric, and how it was decided")
         caveats = document.notes(facts.comparison.caveats(even_none=True))
-        return f"{_plot(facts).html()}{caveats}\n{document.fold('<h3>All numbers</h3>', summary, more)}"
+        numbers = document.fold(f"<h3>{_('All numbers')}</h3>", summary, more)
+        return f"{_plot(facts).html()}{caveats}\n{numbers}"
 
 
 def overview(facts: Facts) -> Figure:
@@ -88,12 +89,13 @@ def _remark(axes: Axes, text: str) -> None:
 def _plot(facts: Facts) -> ForestPlot:
     comparison = facts.comparison
     unit, several = comparison.unit(comparison.metric), len(comparison.rows) > 1
-    name = f"{comparison.split} {units.metric_name(comparison.metric)}"
-    arrow = "higher is better →" if comparison.higher_is_better else "← lower is better"
+    name = f"{_(comparison.split)} {units.metric_name(comparison.metric)}"
+    arrow = _("higher is better →") if comparison.higher_is_better else _("← lower is better")
     bars = [_bar(facts, row) for row in comparison.rows]
-    signs = "small dots: seeds; large: their mean"
+    signs = _("small dots: seeds; large: their mean")
     if any(bar.has_interval for bar in bars):
-        signs += f"; bar: {CONFIDENCE:.0%} interval of the difference, laid at the baseline’s mean (dashed)"
+        bar = _("; bar: {confidence} interval of the difference, laid at the baseline’s mean (dashed)")
+        signs += bar.format(confidence=f"{CONFIDENCE:.0%}")
     return ForestPlot(
         bars,
         _axis(comparison),
@@ -102,10 +104,10 @@ def _plot(facts: Facts) -> ForestPlot:
         partial(units.tick, unit=unit),
         base=_base_mean(comparison) if several else math.nan,
         heads=(
-            "variant",
+            _("variant"),
             units.metric_name(comparison.metric),
-            f"each seed, mean{', interval' if several else ''}",
-            f"against {comparison.baseline}" if several else "",
+            _("each seed, mean, interval") if several else _("each seed, mean"),
+            _("against {baseline}").format(baseline=comparison.baseline) if several else "",
         ),
     )
 
@@ -132,16 +134,17 @@ def _bar(facts: Facts, row: Row) -> Bar:
     """A variant; the interval of its difference is laid at the baseline's mean: it crosses the dashed line where the
     verdict is `undetermined`."""
     comparison, metric, difference = facts.comparison, facts.comparison.metric, row.difference
-    mean, _, spread = around(comparison, metric, row).partition(" ± ")
-    remarks = [f"{row.diverged} of {len(row.seeds)} diverged"] if row.diverged else []
-    remarks += ["baseline"] if row.variant == comparison.baseline and len(comparison.rows) > 1 else []
+    mean, _plus_minus, spread = around(comparison, metric, row).partition(" ± ")
+    lost = _("{number} of {runs} diverged").format(number=row.diverged, runs=len(row.seeds))
+    remarks = [lost] if row.diverged else []
+    remarks += [_("baseline")] if row.variant == comparison.baseline and len(comparison.rows) > 1 else []
     low = high = math.nan
     spoken = [comparison.text(metric, row.mean[metric], row.spread[metric])]
     if difference and difference.low is not None and difference.high is not None:
         low, high = (_base_mean(comparison) + end for end in (difference.low, difference.high))
-        spoken.append(f"{CONFIDENCE:.0%} interval of the difference: {interval(comparison, difference)}")
+        spoken.append(f"{_('95% interval of the difference:')} {interval(comparison, difference)}")
     values = [
-        (value, f"seed {run.seed}: {comparison.text(metric, value, row.spread[metric])}")
+        (value, f"{_('seed {number}').format(number=run.seed)}: {comparison.text(metric, value, row.spread[metric])}")
         for run in sorted(facts.groups[row.variant], key=lambda run: run.seed)
         if math.isfinite(value := run.metric(metric))
     ]
@@ -160,7 +163,8 @@ def _against(comparison: Comparison, row: Row) -> str:
     words = escape(verdict_text(comparison, difference))
     text = f'<b class="badge {difference.verdict}">{words}</b> <span>{escape(mean)}</span> '
     if difference.low is None and difference.high is None:
-        return f"{text}<small>no interval from {plural(difference.looked_at, 'seed')}</small>"
+        none = _("no interval from {seeds}").format(seeds=counted(difference.looked_at, "seed"))
+        return f"{text}<small>{none}</small>"
     return f"{text}<small>{CONFIDENCE:.0%}: {escape(interval(comparison, difference))}</small>"
 
 
@@ -177,14 +181,17 @@ def _seeds(facts: Facts) -> Table[Row]:
         if (value := score(seed, row)) is not None:
             return comparison.text(metric, value, row.spread[metric])
         run = runs.get((row.variant, seed))
-        return "diverged" if run and run.results.get("diverged") else "–"
+        return _("diverged") if run and run.results.get("diverged") else "–"
 
     def values(seed: int, row: Row) -> dict[str, object]:
         return {f"seed {seed}": score(seed, row)}
 
     seeds = sorted({run.seed for run in comparison.runs})
-    shown = [Column(f"seed {seed}", partial(text, seed), partial(values, seed), right=True) for seed in seeds]
-    title = f"{comparison.split} {units.metric_name(metric)}"
+    shown = [
+        Column(_("seed {number}").format(number=seed), partial(text, seed), partial(values, seed), right=True)
+        for seed in seeds
+    ]
+    title = f"{_(comparison.split)} {units.metric_name(metric)}"
     return Table([column("variant", of=lambda row: row.variant), *shown], comparison.rows, title)
 
 
@@ -195,4 +202,4 @@ def _others(comparison: Comparison) -> Table[Row]:
     dropped = [columns.heading(comparison, comparison.metric), "verdict", "difference", "more seeds", "seeds"]
     dropped += ["parameters", "time"] if len(comparison.rows) > 1 else []
     kept = [each for each in rest if each.heading not in dropped and not each.heading.endswith(" interval")]
-    return Table([first, *kept], comparison.rows, "mean ± standard deviation over seeds")
+    return Table([first, *kept], comparison.rows, _("mean ± standard deviation over seeds"))

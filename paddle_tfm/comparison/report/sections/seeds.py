@@ -14,6 +14,7 @@ from paddle_tfm.comparison.runs.finished import Result, grouped
 from paddle_tfm.comparison.statistics import SIGNIFICANCE, Verdict
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.comparison.verdict import change, verdict_text
+from paddle_tfm.language import _
 from paddle_tfm.recipe.sections.seeds import SeedPlan
 from paddle_tfm.tabular import Column, Table, column
 from paddle_tfm.units import plural
@@ -103,8 +104,10 @@ class Seeds(ChartedSection):
     def notes(self, facts: Facts) -> list[str]:
         """What the numbers are."""
         return [
-            "A look saw the seeds up to it, of the variants that were open then. All looks together are wrong in at "
-            f"most {SIGNIFICANCE:.0%} of comparisons{adjustment(facts.comparison)}."
+            _(
+                "A look saw the seeds up to it, of the variants that were open then. All looks together are wrong in "
+                "at most {share} of comparisons{adjustment}."
+            ).format(share=f"{SIGNIFICANCE:.0%}", adjustment=adjustment(facts.comparison))
         ]
 
     def text(self, facts: Facts) -> Sequence[str]:

@@ -14,6 +14,7 @@ from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.runs.curves import AXES, Point, RunCurves, mean_points
 from paddle_tfm.comparison.runs.finished import Result
+from paddle_tfm.language import _
 from paddle_tfm.pages import document
 from paddle_tfm.pages.axis import Places
 from paddle_tfm.pages.style import colour
@@ -40,7 +41,7 @@ def learning_curve(facts: Facts, metric: str | None, axis: str) -> LineChart | N
 
 def curve_chart(series: Sequence[Series], metric: str | None, axis: str, unit: str, higher: bool) -> LineChart:
     """Lines of a metric of the validation split, or of the loss of training."""
-    what = f"validation {units.metric_name(metric)}" if metric else "loss of training"
+    what = f"{_('validation')} {units.metric_name(metric)}" if metric else _("loss of training")
     return LineChart.of_metric(series, (AXES[axis], what), unit, higher, log=not unit and not higher)
 
 
@@ -59,11 +60,11 @@ class Curves(Section):
             if drawn := "".join(chart.html() for chart in charts if chart):
                 panels[axis] = f'<div class="by {axis} charts">{drawn}</div>'
         if not panels:
-            return "<p>No evaluation was logged.</p>"
-        radios = document.choice("against", "x", [(f"x-{axis}", axis) for axis in panels], kind="against-what")
+            return f"<p>{_('No evaluation was logged.')}</p>"
+        radios = document.choice(_("against"), "x", [(f"x-{axis}", _(axis)) for axis in panels], kind="against-what")
         seeds = max(len(row.seeds) for row in facts.comparison.rows)
-        band = " The band is the range of the seeds, the line their mean." if seeds > 1 else ""
-        note = f"Colours are those of the scores above.{band} The loss of training is a mean over stretches of steps."
+        note = _("Colours are those of the scores above. The loss of training is a mean over stretches of steps.")
+        note += _(" The band is the range of the seeds, the line their mean.") if seeds > 1 else ""
         return (
             f'<div class="curves">{radios}{_checkboxes(facts)}{"".join(panels.values())}{document.notes([note])}</div>'
         )
@@ -83,7 +84,7 @@ def _checkboxes(facts: Facts) -> str:
         f"{document.named(number, name)}</label>"
         for name, number in numbers.items()
     )
-    return f"<fieldset><legend>show</legend>{boxes}</fieldset>" if len(numbers) > 1 else ""
+    return f"<fieldset><legend>{_('show')}</legend>{boxes}</fieldset>" if len(numbers) > 1 else ""
 
 
 class Gradients(ChartedSection):
@@ -100,12 +101,12 @@ class Gradients(ChartedSection):
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
         """A line for each variant, over steps."""
-        chart = logged_chart(facts, "gradient_norm", "norm of the gradient", log=True)
+        chart = logged_chart(facts, "gradient_norm", _("norm of the gradient"), log=True)
         return {"gradient-norms": chart} if chart else {}
 
     def notes(self, facts: Facts) -> list[str]:
         """What a point is."""
-        return ["Before clipping, a mean over stretches of steps; the band is the range of the seeds."]
+        return [_("Before clipping, a mean over stretches of steps; the band is the range of the seeds.")]
 
 
 class Layers(ChartedSection):
@@ -149,7 +150,7 @@ class Layers(ChartedSection):
             column("step", None, "{:,}".format, right=True, of=lambda row: row[0]),
             *(column(name, None, "{:.3g}".format, right=True, of=partial(value, name), none="–") for name in names),
         ]
-        return {"gradient-norms-by-layer": Table(columns, rows, "Norm of the gradient before clipping, by layer")}
+        return {"gradient-norms-by-layer": Table(columns, rows, _("Norm of the gradient before clipping, by layer"))}
 
 
 ByLayer = dict[int, dict[str, dict[str, list[float]]]]  # step → layer → variant → norms of its seeds
@@ -201,9 +202,11 @@ class Norms(ChartedSection):
     def notes(self, facts: Facts) -> list[str]:
         """What the formulas say."""
         return [
-            "A norm with running statistics (μ_run, σ_run) uses them in evaluation, and those of its batch (μ_B, σ_B) "
-            "in training; each number is a mean over channels and over eight training batches, in the chart also over "
-            "norms. The table has the evaluation whose checkpoint was scored."
+            _(
+                "A norm with running statistics (μ_run, σ_run) uses them in evaluation, and those of its batch (μ_B, "
+                "σ_B) in training; each number is a mean over channels and over eight training batches, in the chart "
+                "also over norms. The table has the evaluation whose checkpoint was scored."
+            )
         ]
 
     def tables(self, facts: Facts) -> dict[str, Table]:
@@ -213,7 +216,7 @@ class Norms(ChartedSection):
             column(name, formula, lambda value: f"{value:.3f}", right=True, none="–")
             for name, formula in DISCREPANCIES.items()
         ]
-        title = "Discrepancy of running statistics, means over seeds"
+        title = _("Discrepancy of running statistics, means over seeds")
         return {"norm-discrepancy": Table([column("variant"), column("norm"), *numbers], rows, title)}
 
 
