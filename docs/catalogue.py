@@ -57,7 +57,7 @@ def in_source(source: str) -> Iterator[str]:
             elif name in FIRST and node.args:
                 has_heading = name == "column" and len(node.args) > 1 and getattr(node.args[1], "value", "") is not None
                 yield from _literals(node.args[has_heading], constants)
-        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "heading":
+        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("heading", "summary"):
             yield from _literals(node.value, {})
 
 
@@ -111,7 +111,7 @@ def in_words() -> Iterator[str]:
     from paddle_tfm.comparison.runs.curves import AXES
     from paddle_tfm.errors import CutShort
     from paddle_tfm.recipe.yaml_lines import COMMAND_LINE
-    from paddle_tfm.train.group import RankLost
+    from paddle_tfm.train.ranks.group import RankLost
 
     yield from (*(number.capitalize() for number in NUMBERS), *AXES, *AXES.values(), *VERDICTS)
     yield from (text for section in LAST_BITS.values() for text in section.values())
