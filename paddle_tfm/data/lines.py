@@ -38,7 +38,7 @@ def _zstd(file: IO[bytes]) -> Any:
         from backports import zstd
     except ImportError as error:
         raise UserError(
-            f"{file.name}: is packed by zstd, which needs a package: pip install 'paddle-tfm[zstd]'; or unpack it first"
+            f"{file.name}: is packed by zstd, which needs a package: pip install backports.zstd; or unpack it first"
         ) from error
     return zstd.open(file)
 
