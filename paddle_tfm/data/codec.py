@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -109,7 +109,7 @@ class EncodedTexts(Sequence[Encoded]):
     def lengths(self) -> np.ndarray:
         """int64 [N, 2]: how many ids source and target have, end tokens included."""
         if self._lengths is None:
-            pairs = array("q", (length for e in self for length in (len(e.source), len(e.target))))
+            pairs = array("q", (length for i in self._only for length in self.codec.lengths(self._texts[i])))
             self._lengths = np.frombuffer(pairs, dtype=np.int64).reshape(-1, 2)
         return self._lengths
 
@@ -128,6 +128,7 @@ class Codec:
         self.source, self.target = source, target
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
         self.closes = closes
+        self._learned: tuple[Sequence[Example], np.ndarray] | None = None  # the examples it is of, and their lengths
 
     def vocabulary_hash(self) -> str:
         """Of the pieces of both vocabularies, in their order."""
@@ -162,21 +163,26 @@ class Codec:
         else:
             _fit(source, (example.source for example in examples), "the source side")
             _fit(target, (example.target for example in examples), "the target side")
-        sources = (source.tokenize(example.source) for example in examples)
-        targets = (target.tokenize(example.target) for example in examples)
+        lengths = np.zeros((len(examples), 2), np.int64)  # what `lengths` says of each; counted here, it costs nothing
+        sources = _tokenized(source, examples, 0, lengths, True)
+        targets = _tokenized(target, examples, 1, lengths, closes)
         if settings.model.shape == DECODER_ONLY:
             vocabulary = _vocabulary(options, "target", targets, target.pieces())
             return cls(target, target, vocabulary, vocabulary)
         if options.shared:
-            vocabulary = _vocabulary(options, "source", chain(sources, targets), {*source.pieces(), *target.pieces()})
-            return cls(source, target, vocabulary, vocabulary, closes)
-        return cls(
-            source,
-            target,
-            _vocabulary(options, "source", sources, source.pieces()),
-            _vocabulary(options, "target", targets, target.pieces()),
-            closes,
-        )
+            both = _vocabulary(options, "source", chain(sources, targets), {*source.pieces(), *target.pieces()})
+            vocabularies = both, both
+        else:
+            of_source = _vocabulary(options, "source", sources, source.pieces())
+            vocabularies = of_source, _vocabulary(options, "target", targets, target.pieces())
+        codec = cls(source, target, *vocabularies, closes)
+        codec._learned = examples, lengths
+        return codec
+
+    def lengths(self, example: Example) -> tuple[int, int]:
+        """How many ids `encode` gives source and target, end tokens included."""
+        ends = self.closes and example.ends
+        return len(self.source.tokenize(example.source)) + 1, len(self.target.tokenize(example.target)) + ends
 
     def encode(self, example: Example, rng: np.random.Generator | None = None) -> Encoded:
         """Ids of one example; with `rng`, of one random segmentation where the tokenizers have several."""
@@ -205,7 +211,10 @@ class Codec:
 
     def encode_all(self, examples: Iterable[Example]) -> EncodedTexts:
         """Ids of many examples."""
-        return EncodedTexts(self, examples if isinstance(examples, Sequence) else list(examples))
+        texts = EncodedTexts(self, examples if isinstance(examples, Sequence) else list(examples))
+        if self._learned is not None and self._learned[0] is examples:
+            texts._lengths = self._learned[1]
+        return texts
 
     def pieces(self, ids: Iterable[int], extra: Sequence[str] = ()) -> list[str]:
         """The target pieces of `ids`."""
@@ -247,6 +256,17 @@ class Codec:
 
     def _sides(self) -> Iterable[tuple[str, Tokenizer, Vocabulary]]:
         return ("source", self.source, self.source_vocabulary), ("target", self.target, self.target_vocabulary)
+
+
+def _tokenized(
+    tokenizer: Tokenizer, examples: Sequence[Example], side: Literal[0, 1], lengths: np.ndarray, closes: bool
+) -> Iterator[list[str]]:
+    """The pieces of one side of each example; `lengths` [N, 2] gets their number, with an end token where it
+    `closes`."""
+    for i, example in enumerate(examples):
+        pieces = tokenizer.tokenize(example[side])
+        lengths[i, side] = len(pieces) + (closes and (side == 0 or example.ends))
+        yield pieces
 
 
 def _fit(tokenizer: Tokenizer, texts: Iterable[str], side: str) -> None:

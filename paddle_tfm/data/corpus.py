@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from json.encoder import encode_basestring_ascii as _quoted  # several times as fast as `dumps`
 from typing import overload
 
 import numpy as np
 
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.errors import UserError
-from paddle_tfm.protocols import SPLITS, Example, Excerpt
+from paddle_tfm.protocols import SPLITS, Example, Excerpt, Task
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.sections.further_tests import task_path
 from paddle_tfm.units import AT
 
+BLOCK = 256  # examples that are read at once where all are gone through
 MAX_BYTES_IN_MEMORY = 64 << 20  # of a split; a larger one lies in a temporary file
 
 
@@ -28,22 +32,20 @@ class Texts(Sequence[Example]):
 
     def __init__(self, examples: Iterable[Example] = ()):
         self._file = tempfile.SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY)  # noqa: SIM115 — closed with this object
-        self._starts = array("q")
-        self._end = 0
+        self._starts = array("q", [0])  # of all examples, and of the one to come
         for example in examples:
             self.add(example)
 
     def add(self, example: Example) -> bytes:
-        """Append an example; returns its bytes, one line of JSON."""
-        line = json.dumps(example if example.ends else [*example, False]).encode() + b"\n"
-        self._file.seek(self._end)
-        self._file.write(line)
-        self._starts.append(self._end)
-        self._end += len(line)
-        return line
+        """Append an example; returns it as one line of JSON."""
+        source, target, labels = example
+        ends = "" if example.ends else ", false"
+        self._file.seek(self._starts[-1])
+        self._starts.append(self._starts[-1] + self._file.write(pickle.dumps((source, target, labels, example.ends))))
+        return f"[{_quoted(source)}, {_quoted(target)}, {json.dumps(labels) if labels else '[]'}{ends}]\n".encode()
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return len(self._starts) - 1
 
     @overload
     def __getitem__(self, i: int) -> Example: ...
@@ -54,17 +56,21 @@ class Texts(Sequence[Example]):
     def __getitem__(self, i):
         if isinstance(i, slice):
             return [self[k] for k in range(*i.indices(len(self)))]
-        self._file.seek(self._starts[i])
-        return _example(self._file.readline())
+        i = range(len(self))[i]
+        return next(self._read(i, i + 1))
 
     def __iter__(self) -> Iterator[Example]:
-        for i in range(len(self)):
-            yield self[i]
+        for first in range(0, len(self), BLOCK):
+            yield from self._read(first, min(first + BLOCK, len(self)))
 
-
-def _example(line: bytes) -> Example:
-    source, target, labels, *ends = json.loads(line.decode())  # from bytes, `loads` would first guess their encoding
-    return (Excerpt if ends else Example)(source, target, tuple(labels))
+    def _read(self, first: int, end: int) -> Iterator[Example]:
+        """Those from number `first` to before `end`, which are read at once."""
+        starts = self._starts[first : end + 1]
+        self._file.seek(starts[0])
+        block = self._file.read(starts[-1] - starts[0])
+        for start, stop in pairwise(starts):
+            source, target, labels, ends = pickle.loads(block[start - starts[0] : stop - starts[0]])
+            yield (Example if ends else Excerpt)(source, target, labels)
 
 
 @dataclass
@@ -104,10 +110,12 @@ def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
     """
     splits = _all_splits(plan) if splits is None else list(splits)
     texts, hashes, keys, remarks = {}, {}, {}, {}
+    tasks: dict[str, Task] = {}
     for split in splits:
         of_task, _, test = split.partition(AT)
         component = plan.components[task_path(test) if test else "task"]
-        task, name = component.build(), component.name
+        task = tasks[test] = tasks.get(test) or component.build()
+        name = component.name
         texts[split], hashes[split], keys[split] = Texts(), hashlib.sha256(), (array("q"), array("q"))
         examples = task.examples(of_task)
         for item in examples if isinstance(examples, Iterable) else [examples]:

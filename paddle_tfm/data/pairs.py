@@ -111,10 +111,10 @@ def pairs(files: Files, drop_empty: bool = False, say: Callable[[str], None] = i
         return
     which = ", ".join(f"line {line}: the {side}" for line, side in empty[:SHOWN])
     which += ", …" if len(empty) > SHOWN else ""
-    found = f"{files}: a side is empty in {len(empty):,} of {number:,} pairs ({which})"
+    sentence = f"{files}: a side is empty in {len(empty):,} of {number:,} pairs ({which})"
     if not drop_empty:
-        raise UserError(f"{found}; mend them, or leave them out: `drop_empty: true`")
-    say(f"{found}; they were dropped")
+        raise UserError(f"{sentence}; mend them, or leave them out: `drop_empty: true`")
+    say(f"{sentence}; they were dropped")
 
 
 def _rows(path: str, files: Files, say: Callable[[str], None]) -> Iterator[Row]:
@@ -158,8 +158,8 @@ def _table(texts: Iterator[str], path: File, files: Files, is_csv: bool, say: Ca
         source, target = (cells[column].strip() for column in wanted)
         if guessed and first:
             skip = "" if files.header is not None or isinstance(columns[0], str) else "; `header: true` would skip it"
-            found = f"{path}: has {_shown(delimiter)} between columns"
-            say(f"{found}; its first pair is {source!r} → {target!r}{skip}")
+            form = f"{path}: has {_shown(delimiter)} between columns"
+            say(f"{form}; its first pair is {source!r} → {target!r}{skip}")
         first = False
         yield number, source, target
 

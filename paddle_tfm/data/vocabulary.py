@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 PAD, BOS, EOS, UNKNOWN = 0, 1, 2, 3
 SPECIAL = ("<pad>", "<bos>", "<eos>", "<unk>")
@@ -26,7 +27,7 @@ class Vocabulary:
     ) -> Vocabulary:
         """The pieces that occur at least `min_frequency` times, the most frequent first, at most `max_size` with the
         special ones; those of `always` in any case."""
-        counts = Counter(piece for pieces in texts for piece in pieces)
+        counts = Counter(chain.from_iterable(texts))
         required = set(always)
         counts.update(dict.fromkeys(required, 0))
         for special in SPECIAL:

@@ -109,7 +109,7 @@ class Parallel(Task):
         once = split == "valid" and self.held_out is not None  # what is held out, is held out once
         texts = chain.from_iterable(self._pairs(each) if once else each.repeated(self._pairs) for each in files)
         if self.held_out is not None and split != "test":
-            texts = (pair for pair in texts if (share(pair[0]) <= self._threshold) == (split == "valid"))
+            texts = (pair for pair in texts if self._is_held_out(pair[0]) == (split == "valid"))
         return self._require_pairs(texts, split)
 
     def _pairs(self, files: Files) -> Iterator[Pair]:
@@ -125,17 +125,18 @@ class Parallel(Task):
             names = _names(self.files[split])
             raise UserError(f"{names}: no pair of texts in it{clause}, but the split '{split}' needs one")
 
+    def _is_held_out(self, source: str) -> bool:
+        return share(source) <= self.held_out if isinstance(self.held_out, float) else source in self._held_out
+
     @cached_property
-    def _threshold(self) -> float:
-        """Sources whose hash is at most this are held out."""
-        if isinstance(self.held_out, float):
-            return self.held_out
-        hashes = (share(source) for files in self.files["train"] for source, _ in pairs(files, self.drop_empty))
-        smallest = heapq.nsmallest(self.held_out + 1, hashes)
-        if len(smallest) <= self.held_out:
-            clause = f"{len(smallest)} pairs, of which `valid: {self.held_out}` leaves none to train on"
+    def _held_out(self) -> set[str]:
+        """The sources of so many pairs whose hashes are the least."""
+        sources = (source for files in self.files["train"] for source, _ in pairs(files, self.drop_empty))
+        least = heapq.nsmallest(self.held_out + 1, ((share(source), source) for source in sources))
+        if len(least) <= self.held_out:
+            clause = f"{len(least)} pairs, of which `valid: {self.held_out}` leaves none to train on"
             raise UserError(f"{_names(self.files['train'])}: {clause}")
-        return smallest[self.held_out - 1]
+        return {source for _, source in least[: self.held_out]}
 
 
 def _several(files: str | list[str] | list[Files] | None, split: str, form: dict[str, Any]) -> list[Files]:

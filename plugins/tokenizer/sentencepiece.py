@@ -8,7 +8,7 @@ import random
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Literal
 
@@ -94,11 +94,17 @@ class SentencePiece(Words):
         Raises:
             UserError: the texts are empty, or `size` is more or less than they can have.
         """
-        normal = (self.normalize(text.translate(RESERVED_CHARACTERS)) for text in texts)
-        sample = _reservoir(filter(None, normal), self.max_sentences)
+        sample = [*map(self._learnable, _reservoir(filter(self._is_text, texts), self.max_sentences))]
         if not sample:
             raise UserError("tokenizer 'sentencepiece' has nothing to learn from: all texts are empty")
         self._use(self._train_automatic(sample) if self.size == "auto" else self._train(sample, self.size))
+
+    def _learnable(self, text: str) -> str:
+        return self.normalize(text.translate(RESERVED_CHARACTERS))
+
+    def _is_text(self, text: str) -> bool:
+        """Whether there is something to learn from; most texts need no look beyond their first character."""
+        return text[:1].isalnum() or bool(self._learnable(text))
 
     def _train(self, sample: list[str], size: int) -> bytes:
         """The model of `size` pieces.
@@ -168,6 +174,9 @@ class SentencePiece(Words):
 
     def cut(self, word: str) -> tuple[str, ...]:
         return self._cut(word)
+
+    def tokenize(self, text: str) -> list[str]:
+        return list(chain.from_iterable(map(self._cut, self.normalize(text).split())))  # as `Words` does, in C
 
     @property
     def sampling(self) -> bool:

@@ -56,10 +56,10 @@ class Lines:
         number, size, by = 0, 0, 0.0
         with self.opened as raw:
             arriving = Arriving(raw) if isinstance(raw, io.BufferedReader) else None
-            given: Iterable[str | bytes] = raw
+            texts: Iterable[str | bytes] = raw
             if isinstance(raw, io.BufferedIOBase):
-                given = raw_lines((arriving or raw).readline, self.name)
-            for number, line in enumerate(given, 1):
+                texts = raw_lines((arriving or raw).readline, self.name)
+            for number, line in enumerate(texts, 1):
                 by = by if chunk else time.monotonic() + ARRIVING
                 chunk.append((line if isinstance(line, str) else self._decoded(line, number)).rstrip("\r\n"))
                 size += len(line)
