@@ -10,7 +10,7 @@ from typing import TypeVar
 from paddle_tfm import units
 from paddle_tfm.colours import colour
 from paddle_tfm.comparison.runs.finished import directions
-from paddle_tfm.comparison.statistics import CONFIDENCE, Verdict
+from paddle_tfm.comparison.statistics import CONFIDENCE, MoreSeeds, Verdict
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import interval, mean_difference, smallest, verdict_text
 from paddle_tfm.language import _, counted, english, enumerated
@@ -148,19 +148,27 @@ def _against(comparison: Comparison) -> list[Column[Row]]:
     def style(row: Row) -> str:
         return VERDICT_STYLES.get(row.difference.verdict, "") if row.difference else ""
 
-    def more(row: Row) -> str:
-        needed = row.difference and row.difference.more
-        return f"{'>' if needed.more_than else '≈'}{needed.number}" if needed else ""
-
-    def number(row: Row) -> dict[str, object]:
-        return {"more_seeds": row.difference and row.difference.more and row.difference.more.number}
-
-    is_open = any(row.difference and row.difference.more for row in comparison.rows)
     return [
         Column("verdict", verdict, said, style=style),
         *difference_and_interval(comparison, comparison.rows, lambda row: row.difference),
-        Column("more seeds", more, number, 85 if is_open else 5, True),
+        more_seeds(comparison.rows, lambda row: row.difference),
     ]
+
+
+def more_seeds(rows: Sequence[T], of: Callable[[T], Verdict | None]) -> Column[T]:
+    """How many more seeds would likely settle a difference; where all are settled, among the first columns to go."""
+
+    def needed(row: T) -> MoreSeeds | None:
+        return getattr(of(row), "more", None)
+
+    def text(row: T) -> str:
+        more = needed(row)
+        return f"{'>' if more.more_than else '≈'}{more.number}" if more else ""
+
+    def values(row: T) -> dict[str, object]:
+        return {"more_seeds": getattr(needed(row), "number", None)}
+
+    return Column("more seeds", text, values, 85 if any(map(needed, rows)) else 5, True)
 
 
 def difference_and_interval(

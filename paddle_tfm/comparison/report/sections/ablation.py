@@ -20,7 +20,7 @@ from paddle_tfm.comparison.ablation import (
     name_of,
     words,
 )
-from paddle_tfm.comparison.columns import difference_and_interval, metric
+from paddle_tfm.comparison.columns import difference_and_interval, metric, more_seeds
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
 from paddle_tfm.comparison.report.section_input import Facts
@@ -157,6 +157,7 @@ def _effects(comparison: Comparison, here: Grid) -> Table[tuple[Effect, Verdict]
         ),
         *difference_and_interval(comparison, here.effects, lambda row: row[1]),
         Column("verdict", verdict, lambda row: {"verdict": row[1].verdict}),
+        more_seeds(here.effects, lambda row: row[1]),
     ]  # fmt: skip
     number, seeds = len(here.effects), plural(len(here.seeds), "seed")
     title = f"Effects on {units.metric_name(comparison.metric)}, paired over {seeds}"
