@@ -201,9 +201,9 @@ def caption(figure: Figure, text: str) -> None:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for legend in figure.legends:
-        x, y = legend.get_window_extent().transformed(figure.transFigure.inverted()).min
+        corner = legend.get_window_extent().transformed(figure.transFigure.inverted())
         legend.set_bbox_to_anchor((0, 0, 1, 1), figure.transFigure)
-        legend.set_loc((float(x), float(y)))
+        legend.set_loc((corner.x0, corner.y0))
     width = figure.get_figwidth()
     with settings(fonts(set(text))[0], 8):
         lines = wrapped(one_line(text), int(width / (0.8 * CELL)))

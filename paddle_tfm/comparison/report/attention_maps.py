@@ -65,6 +65,12 @@ def _first_of(names: Sequence[str]) -> str:
     return next((name for name in reversed(names) if name.endswith("cross")), names[-1] if names else "")
 
 
+def shown_first(items: Sequence[HeadWeights]) -> HeadWeights:
+    """Of a model's attentions the one that a page shows before anybody chooses."""
+    first = _first_of(_names_of(items))
+    return next(item for item in items if item.name == first)
+
+
 def _words(name: str) -> str:
     """`encoder 0`, `cross 0`, `decoder 0`."""
     stack, layer, sublayer = name.split(".")
@@ -116,7 +122,7 @@ def heat_map(title: str, values: np.ndarray, rows: Sequence[str], columns: Seque
         f'<text transform="translate({left + CELL * i + 11} {top - 3})rotate(-90)">{escape(_cut(name))}</text>'
         for i, name in enumerate(columns)
     )
-    most = "; ".join(f"{_visible(row)} on {_visible(columns[int(share.argmax())])}" for row, share in zip(rows, shares))
+    most = "; ".join(f"{visible(row)} on {visible(columns[int(share.argmax())])}" for row, share in zip(rows, shares))
     spoken = escape(f"{title}. Most attention: {most}")
     return (
         f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {width} {height}" width="{width}" '
@@ -138,13 +144,13 @@ def _shape(cells: np.ndarray, left: int, top: int) -> str:
     return "".join(parts)
 
 
-def _visible(name: str) -> str:
+def visible(name: str) -> str:
+    """A piece, its white space to be seen."""
     return "".join("␣" if character.isspace() else character for character in name)
 
 
 def _cut(name: str) -> str:
-    visible = _visible(name)
-    return visible if len(visible) <= LONGEST else f"{visible[: LONGEST - 1]}…"
+    return visible(name) if len(name) <= LONGEST else f"{visible(name)[: LONGEST - 1]}…"
 
 
 def _letters(name: str) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
+from paddle_tfm import plotting
 from paddle_tfm.comparison.report.attention_maps import (
     HEADS,
     MOST_PIECES,
@@ -13,6 +14,8 @@ from paddle_tfm.comparison.report.attention_maps import (
     Reader,
     Sentence,
     attention_maps,
+    shown_first,
+    visible,
 )
 from paddle_tfm.comparison.report.outputs import side_by_side
 from paddle_tfm.comparison.report.section_input import Facts
@@ -21,8 +24,11 @@ from paddle_tfm.pages.document import named
 from paddle_tfm.protocols import Section
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from paddle_tfm.inference.attention_weights import HeadWeights
 
+WIDTH = 3.6  # inches of a map
 SENTENCES, VARIANTS, PIECES = 2, 4, 16  # that are shown at most, so that the page stays small
 OWN_OUTPUT = f"Each variant reads its own output; at most {VARIANTS} variants and {HEADS} heads are shown."
 CHOSEN = f"The sentences are those of --sentence; of a longer one the first {MOST_PIECES} pieces are shown."
@@ -66,6 +72,27 @@ class Attention(Section):
         ]
         notes = [ROWS_AND_COLUMNS, OWN_OUTPUT, CHOSEN if facts.chosen else DIFFERING, *lacking, *facts.models.remarks]
         return attention_maps(shown, notes)
+
+    def figures(self, facts: Facts) -> dict[str, Figure]:
+        """Of each sentence the attention that the page shows first, a map for each variant: the mean of its heads."""
+        sentences, _ = facts.once(_sentences)
+        return {f"attention-{number}": _figure(facts, each) for number, each in enumerate(sentences, 1)}
+
+
+def _figure(facts: Facts, sentence: Attended) -> Figure:
+    shown = {variant: shown_first(items) for variant, items in sentence.attentions.items()}
+    title = f"{next(iter(shown.values())).name}, mean of heads: {sentence.source}"
+    texts = [title, *shown, *(piece for item in shown.values() for piece in (*item.queries, *item.keys))]
+    with plotting.drawing(texts, (WIDTH * len(shown), WIDTH)) as figure:
+        for axes, (variant, item) in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown.items()):
+            axes.imshow(item.weights.mean(0), cmap="Blues", vmin=0, vmax=1, aspect="auto")
+            axes.set_xticks(range(len(item.keys)), [plotting.one_line(visible(key)) for key in item.keys], rotation=90)
+            axes.set_yticks(range(len(item.queries)), [plotting.one_line(visible(query)) for query in item.queries])
+            axes.tick_params(labelsize=8, length=0)
+            axes.set_title(plotting.label(variant), color=plotting.line_style(facts.numbers[variant]).colour)
+            axes.set(xlabel="key", ylabel="query")
+        plotting.heading(figure, title, WIDTH * len(shown))
+    return figure
 
 
 def _sentences(facts: Facts) -> tuple[list[Attended], list[str]]:
