@@ -192,8 +192,8 @@ def test_json_is_strict_and_has_null_for_what_is_no_number(evil):
         ),
         (
             {"base": [0.75, 0.86], "b": [0.5, 0.6], "c": [0.1, 0.84]},
-            "The baseline “base” has the best mean (exact match 80%); of 2 others, 1 is worse, 1 cannot be told "
-            "apart from it by 2 seeds.",
+            "The baseline “base” has the best mean (exact match 80%); of 2 others, 1 is worse, 1 is "
+            "undetermined with 2 seeds.",
         ),
         (
             {"other": [0.75], "base": [0.75]},
