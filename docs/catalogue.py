@@ -115,7 +115,7 @@ def in_words() -> Iterator[str]:
 
     yield from (*(number.capitalize() for number in NUMBERS), *AXES, *AXES.values(), *VERDICTS)
     yield from (text for section in LAST_BITS.values() for text in section.values())
-    yield from ("train", "valid", "validation", "test", CutShort.how, RankLost.how, COMMAND_LINE)
+    yield from ("train", "training", "valid", "validation", "test", CutShort.how, RankLost.how, COMMAND_LINE)
 
 
 def in_recipes() -> Iterator[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from paddle_tfm.language import _
+from paddle_tfm.language import _, translate_click
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -60,7 +60,8 @@ def gallery() -> str:
         "",
         _("A listener has no name in a recipe: it is called in every run. Shipped: {names}.").format(
             names=_(", ").join(
-                f"[`{file.stem}`](../plugins/listener/{file.name}) ({_(what)})" for file, what in listeners()
+                _("{name} ({what})").format(name=f"[`{file.stem}`](../plugins/listener/{file.name})", what=_(what))
+                for file, what in listeners()
             )
         ),
     ]
@@ -228,7 +229,7 @@ def _help(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
     if records:
         yield from ("", f"| {_('option')} | |", "|---|---|")
         for left, right in records:
-            yield f"| `{_cell(left)}` | {_cell(right).replace('<', '&lt;')} |"
+            yield f"| `{_cell(left)}` | {_cell(re.sub('(?<=[。）”])  ', '', right)).replace('<', '&lt;')} |"
 
 
 def _cell(text: str) -> str:
@@ -245,6 +246,7 @@ def pages() -> dict[Path, str]:
 
     _require_current_installation()
     drawn = {HERE / "pictures" / name: text for name, text in pictures.all_pictures().items()}
+    translate_click()
     before, written = os.environ.get("LANGUAGE"), {}
     try:
         for language, ending in (("en", ".md"), ("zh", ".zh-CN.md")):

@@ -73,6 +73,6 @@ def test_every_package_and_data_file_is_in_the_wheel(monkeypatch):
         for pattern in patterns
         for file in (ROOT / places[name]).glob(pattern)
     }
-    expected = {file for kind in ("*.yaml", "*.in", "*.tsv", "py.typed") for folder in ("paddle_tfm", "plugins", "recipes")
+    expected = {file for kind in ("*.yaml", "*.in", "*.tsv", "*.mo", "py.typed") for folder in ("paddle_tfm", "plugins", "recipes")
               for file in (ROOT / folder).rglob(kind)}  # fmt: skip
     assert expected == data

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent
 CHINESE = sorted(
     path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.zh-CN.md"), *ROOT.glob("docs/**/*.zh-CN.*")]
 )
+GENERATED = [f"docs/{name}.zh-CN.md" for name in ("cli", "gallery", "recipes")]  # both from one source
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 HAN = r"[\u4e00-\u9fff]"
 FULL_WIDTH = "，。；：？！、（）“”《》"
@@ -151,7 +152,8 @@ def faults(chinese):
 
 
 def test_both_languages_have_the_same_structure_code_and_numbers():
-    wrong = {page: list(differences(text_of(page.replace(".zh-CN", "")), text_of(page))) for page in CHINESE}
+    written = [page for page in CHINESE if page not in GENERATED]
+    wrong = {page: list(differences(text_of(page.replace(".zh-CN", "")), text_of(page))) for page in written}
     assert {page: sentences for page, sentences in wrong.items() if sentences} == {}
 
 

@@ -34,14 +34,18 @@ def data(about: Mapping) -> str:
     examples, length, vocabulary = (about.get(name) or {} for name in ("examples", "mean_length", "vocabulary"))
     parts = []
     if examples:
-        counts = [f"{count:,} {SPLITS.get(split, split)}" for split, count in examples.items() if count]
-        parts.append(f"{', '.join(counts)} examples")
+        counts = [f"{count:,} {_(SPLITS.get(split, split))}" for split, count in examples.items() if count]
+        parts.append(_("{counts} examples").format(counts=_(", ").join(counts)))
     if length:
-        both = f"{length['source']:g} pieces to " if length["source"] > 1 else ""  # a source of 1 is its end alone
-        parts.append(f"{both}{length['target']:g} {'' if both else 'pieces '}on average, end tokens included")
+        both, one = (
+            _("{source} pieces to {target} on average, end tokens included"),
+            _("{target} pieces on average, end tokens included"),
+        )
+        text = both if length["source"] > 1 else one  # a source of 1 is its end alone
+        parts.append(text.format(source=f"{length['source']:g}", target=f"{length['target']:g}"))
     if vocabulary:
         sizes = list(dict.fromkeys(vocabulary.values()))
-        parts.append(f"vocabulary of {' and '.join(f'{size:,}' for size in sizes)} pieces")
+        parts.append(_("vocabulary of {sizes} pieces").format(sizes=_(" and ").join(f"{size:,}" for size in sizes)))
     return " · ".join(parts)
 
 
@@ -71,12 +75,13 @@ def training(settings: Mapping) -> str:
     """The budget of a training, and what stands beside it."""
     if not settings:
         return ""
-    parts = [f"{settings.get('steps'):,} steps of at most {settings.get('max_tokens'):,} target tokens"]
+    text = _("{steps} steps of at most {tokens} target tokens")
+    parts = [text.format(steps=f"{settings.get('steps'):,}", tokens=f"{settings.get('max_tokens'):,}")]
     parts += [f"{name} {component(settings[name])}" for name in ("optimizer", "schedule") if name in settings]
     if settings.get("batches") == "mixed":
-        parts.append("batches of texts of all lengths")
+        parts.append(_("batches of texts of all lengths"))
     if settings.get("accumulate", 1) > 1:
-        parts.append(f"{settings['accumulate']} batches a step")
+        parts.append(_("{number} batches a step").format(number=settings["accumulate"]))
     for name in ("label_smoothing", "clip_norm", "max_ratio", "r_drop", "ema", "average"):
         if settings.get(name):
             parts.append(f"{name.replace('_', ' ')} {component(settings[name])}")

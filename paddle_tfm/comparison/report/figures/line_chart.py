@@ -18,6 +18,7 @@ from rich.cells import cell_len
 
 from paddle_tfm import plotting, units
 from paddle_tfm.comparison.runs.curves import Point
+from paddle_tfm.language import _
 from paddle_tfm.pages.axis import SIZE, Axis, Places, at, dot, fit, short, xlabels
 from paddle_tfm.pages.style import colour
 
@@ -80,7 +81,8 @@ class LineChart:
         cls, series: Sequence[Series], titles: tuple[str, str], unit: str, higher: bool, **more: Any
     ) -> LineChart:
         """One of the values of a metric of this unit, of which higher or lower is better."""
-        y_title = f"{titles[1]} ({'higher' if higher else 'lower'} is better)"
+        better = _("{metric} (higher is better)") if higher else _("{metric} (lower is better)")
+        y_title = better.format(metric=titles[1])
         return cls.fitted(
             series, (titles[0], y_title), partial(units.tick, unit=unit), units.bounds(unit, higher), **more
         )

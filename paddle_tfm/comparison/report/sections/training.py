@@ -27,7 +27,7 @@ DISCREPANCIES = {"mean": "|μ_run − μ_B| / σ_B", "deviation": "|σ_run / σ_
 def logged_chart(facts: Facts, metric: str, title: str, log: bool = False) -> LineChart | None:
     """What each step or evaluation logged under that name, a line a variant; None where nothing did."""
     series = facts.lines(lambda name: mean_points(facts.groups[name], facts.curves[name], metric, "steps"))
-    return LineChart.fitted(series, (AXES["steps"], title), log=log) if series else None
+    return LineChart.fitted(series, (_(AXES["steps"]), title), log=log) if series else None
 
 
 def learning_curve(facts: Facts, metric: str | None, axis: str) -> LineChart | None:
@@ -42,7 +42,7 @@ def learning_curve(facts: Facts, metric: str | None, axis: str) -> LineChart | N
 def curve_chart(series: Sequence[Series], metric: str | None, axis: str, unit: str, higher: bool) -> LineChart:
     """Lines of a metric of the validation split, or of the loss of training."""
     what = f"{_('validation')} {units.metric_name(metric)}" if metric else _("loss of training")
-    return LineChart.of_metric(series, (AXES[axis], what), unit, higher, log=not unit and not higher)
+    return LineChart.of_metric(series, (_(AXES[axis]), what), unit, higher, log=not unit and not higher)
 
 
 class Curves(Section):
