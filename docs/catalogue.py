@@ -1,7 +1,7 @@
 """Collects what people are told, for translation: `python docs/catalogue.py` brings the catalogue in paddle_tfm/locale
 up to date and compiles it. Whoever changes a text runs it, and fills in what it names as untranslated.
 
-Collected are `_("…")` and `counted(n, "…")` of the engine and of docs/generate.py, headings of tables and sections,
+Collected are `_("…")` and `counted(n, "…")` of engine, plugins and docs/generate.py, headings of tables and sections,
 help texts, what recipes, kinds and components say of themselves.
 """
 
@@ -21,13 +21,14 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(Path(__file__).parent))
 FOLDER = ROOT / "paddle_tfm/locale/zh/LC_MESSAGES"
-FIRST = ("_", "unknown", "Column", "column", "Obstacle")  # functions whose first argument is a text
+FIRST = ("_", "unknown", "Column", "column", "_column", "Obstacle")  # functions whose first argument is a text
 
 
 def collected() -> dict[str, list[str]]:
     """Text → the files that say it."""
     found: dict[str, list[str]] = {}
-    for file in sorted([*(ROOT / "paddle_tfm").rglob("*.py"), ROOT / "docs/generate.py"]):
+    sources = [each for room in ("paddle_tfm", "plugins") for each in (ROOT / room).rglob("*.py")]
+    for file in sorted([*sources, ROOT / "docs/generate.py"]):
         for text in in_source(file.read_text("utf-8")):
             found.setdefault(text, []).append(file.relative_to(ROOT).as_posix())
     for place, texts in (
@@ -111,9 +112,10 @@ def in_words() -> Iterator[str]:
     from paddle_tfm.comparison.runs.curves import AXES
     from paddle_tfm.errors import CutShort
     from paddle_tfm.recipe.yaml_lines import COMMAND_LINE
+    from paddle_tfm.sweep.standing import STATES
     from paddle_tfm.train.ranks.group import RankLost
 
-    yield from (*(number.capitalize() for number in NUMBERS), *AXES, *AXES.values(), *VERDICTS)
+    yield from (*(number.capitalize() for number in NUMBERS), *AXES, *AXES.values(), *VERDICTS, *STATES)
     yield from (text for section in LAST_BITS.values() for text in section.values())
     yield from ("train", "training", "valid", "validation", "test", CutShort.how, RankLost.how, COMMAND_LINE)
 

@@ -13,6 +13,8 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
+from paddle_tfm.language import _
+
 UNITS = {
     "": "a plain number: 12.346, 0.00123",
     "%": "a share of 1, shown times 100: 0.997 as 99.7%; differences are in percentage points",
@@ -73,7 +75,8 @@ def signed(value: float, unit: str = "", uncertainty: float | None = None) -> st
 
 def difference(value: float, unit: str = "", uncertainty: float | None = None) -> str:
     """A difference with its sign and its unit: `+1.2 points` between shares, `+0.31` between scores."""
-    return signed(value, unit, uncertainty) + (" points" if unit == "%" else "")
+    number = signed(value, unit, uncertainty)
+    return _("{number} points").format(number=number) if unit == "%" else number
 
 
 def plus_minus(mean: float | None, spread: float | None, unit: str = "") -> str:

@@ -16,9 +16,9 @@ from paddle_tfm.comparison.runs.finished import Result, grouped, of_common_seeds
 from paddle_tfm.comparison.runs.sizes import written
 from paddle_tfm.comparison.statistics import Mean, Verdict, decide, mean_interval
 from paddle_tfm.comparison.table import Comparison
+from paddle_tfm.language import _, counted, enumerated
 from paddle_tfm.recipe.sections.ablate import FULL
 from paddle_tfm.train.sweep_files import Command, read_command
-from paddle_tfm.units import listed
 
 Levels = tuple[str, ...]  # a level of each factor, in the order of the factors
 
@@ -93,15 +93,13 @@ def _within(verdict: Verdict, largest: float) -> Verdict:
 @dataclass(frozen=True)
 class Grid:
     """`factors`: path → its levels; `base`: the baseline's. `cells`: levels → the runs there, which may be none.
-    `seeds` are those of every cell, by which `effects` are tested; `reason`: why there are none, or not of all seeds.
-    """
+    `seeds` are those of every cell, by which `effects` are tested: none where `no_effects` says why."""
 
     factors: Mapping[str, Sequence[str]]
     base: Mapping[str, str]
     cells: Mapping[Levels, Sequence[Result]]
     seeds: Sequence[int]
     effects: Sequence[tuple[Effect, Verdict]]
-    reason: str
 
     def mean(self, levels: Levels, metric: str) -> Mean | None:
         """The mean of a cell with its own 95% interval; None where no run of it has a value."""
@@ -111,7 +109,7 @@ class Grid:
     def diverged(self, levels: Levels) -> str:
         """`1 of 3 diverged`; "" where none did."""
         lost = sum(bool(run.results.get("diverged")) for run in self.cells[levels])
-        return f"{lost} of {len(self.cells[levels])} diverged" if lost else ""
+        return _("{number} of {runs} diverged").format(number=lost, runs=len(self.cells[levels])) if lost else ""
 
 
 def command_of(comparison: Comparison) -> Command:
@@ -134,32 +132,45 @@ def grid(comparison: Comparison) -> Grid | None:
     names = {tuple(at[name] for at in recorded.values()): name for name in next(iter(recorded.values()))}
     cells = {levels: groups.get(names.get(levels, ""), []) for levels in product(*factors.values())}
     bases = {path: at[base] for path, at in recorded.items()}
-    return _with_effects(comparison, Grid(factors, bases, cells, [], [], ""))
+    return _with_effects(comparison, Grid(factors, bases, cells, [], []))
+
+
+def no_effects(comparison: Comparison, here: Grid) -> str:
+    """Why the effects of a grid are not computed; "" where they are. They take cells that all have runs, which can be
+    compared and did not diverge, of two seeds."""
+    missing = [f"“{words(levels)}”" for levels, runs in here.cells.items() if not runs]
+    if missing:
+        text = _("No effect is computed: there is no finished run of {cells}.")
+        others = _("others")
+        return text.format(cells=enumerated([*missing[:2], *([others] if len(missing) > 2 else [])]))
+    if comparison.obstacles:
+        names = enumerated(f"“{name}”" for name in comparison.obstacles)
+        return _("No effect is computed: {names} cannot be compared with the others.").format(names=names)
+    if lost := sum(run.outcome(comparison.metric) is None for run in comparison.runs):
+        text = _("No effect is computed: {runs} diverged, and the mean of those left is no fair one.")
+        return text.format(runs=counted(lost, "run"))
+    if len(of_common_seeds(list(here.cells.values()), comparison.metric)[0]) < 2:
+        return _("No effect is computed: it takes two seeds that every cell has.")
+    return ""
+
+
+def left_out(comparison: Comparison, here: Grid) -> str:
+    """Which seeds the effects are not of; "" where they are of all."""
+    left = sorted({run.seed for run in comparison.runs} - set(here.seeds))
+    text = _("Not every cell has a run of seed {seeds}: effects are of the other seeds.")
+    return text.format(seeds=enumerated(left)) if left and here.effects else ""
 
 
 def _with_effects(comparison: Comparison, here: Grid) -> Grid:
-    """With the effects, where every cell has runs that can be compared, and none diverged."""
-    missing = [f"“{words(levels)}”" for levels, runs in here.cells.items() if not runs]
-    if missing:
-        few = f"{', '.join(missing[:2])}{' and others' if len(missing) > 2 else ''}"
-        return replace(here, reason=f"no effect is computed: there is no finished run of {few}")
-    if comparison.obstacles:
-        names = listed(f"“{name}”" for name in comparison.obstacles)
-        return replace(here, reason=f"no effect is computed: {names} cannot be compared with the others")
-    if lost := sum(run.outcome(comparison.metric) is None for run in comparison.runs):
-        which = "1 run diverged" if lost == 1 else f"{lost} runs diverged"
-        return replace(here, reason=f"no effect is computed: {which}, and the mean of those left is no fair one")
+    """With the effects, where they can be computed."""
+    if no_effects(comparison, here):
+        return here
     whole, looks = of_common_seeds(list(here.cells.values()), comparison.metric)
-    seeds = [runs[0].seed for runs in whole]
-    if len(seeds) < 2:
-        return replace(here, reason="no effect is computed: it takes two seeds that every cell has")
     scores = np.array([[run.metric(comparison.metric) for run in runs] for runs in whole])
     cells = [dict(zip(here.factors, levels)) for levels in here.cells]
     all_effects = effects(here.factors, here.base)
     verdicts = verdicts_on(scores, looks, [contrast(cells, here.base, each) for each in all_effects], comparison)
-    left = sorted({run.seed for run in comparison.runs} - set(seeds))
-    reason = f"not every cell has a run of seed {listed(left)}: effects are of the other seeds" if left else ""
-    return replace(here, seeds=sorted(seeds), effects=list(zip(all_effects, verdicts)), reason=reason)
+    return replace(here, seeds=sorted(runs[0].seed for runs in whole), effects=list(zip(all_effects, verdicts)))
 
 
 def words(levels: Sequence[str]) -> str:
@@ -176,24 +187,25 @@ def effect_words(here: Grid, effect: Effect) -> str:
     """`norm: rms against layer`; `norm × position: rms with alibi`."""
     what = words([name_of(path) for path in effect.levels])
     if effect.is_interaction:
-        return f"{what}: {' with '.join(effect.levels.values())}"
-    return f"{what}: {next(iter(effect.levels.values()))} against {here.base[next(iter(effect.levels))]}"
+        return _("{what}: {levels}").format(what=what, levels=_(" with ").join(effect.levels.values()))
+    [(path, level)] = effect.levels.items()
+    return _("{what}: {level} against {base}").format(what=what, level=level, base=here.base[path])
 
 
 def method(here: Grid) -> Iterator[str]:
     """How the effects come about, and what they mean."""
     number, several = len(here.effects), len(here.factors) > 2
-    averaged = "all combinations of the other factors" if several else "all levels of the other factor"
-    yield (
-        f"A main effect is the difference to the baseline's level, averaged over {averaged}; an interaction is by how "
+    averaged = _("all combinations of the other factors") if several else _("all levels of the other factor")
+    yield _(
+        "A main effect is the difference to the baseline's level, averaged over {averaged}; an interaction is by how "
         "much two changes together exceed the sum of both. Each seed gives one number, and Student's t tests their "
-        f"mean. The intervals hold for all {number} effects at once (Bonferroni): one of them misses in at most 5% of "
+        "mean. The intervals hold for all {number} effects at once (Bonferroni): one of them misses in at most 5% of "
         "grids. The differences to the baseline above have 5% of their own."
-    )
+    ).format(averaged=averaged, number=number)
     if several:
-        yield "Interactions of three factors or more are not tested."
+        yield _("Interactions of three factors or more are not tested.")
     if any(effect.is_interaction and verdict.verdict in ("better", "worse") for effect, verdict in here.effects):
-        yield "Where factors interact, a main effect is that of no single cell: read the cells."
+        yield _("Where factors interact, a main effect is that of no single cell: read the cells.")
 
 
 def leave_one_out(comparison: Comparison) -> dict[str, str]:

@@ -16,10 +16,10 @@ from paddle_tfm.comparison.runs.finished import collect, directions, grouped, of
 from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.comparison.statistics import SIGNIFICANCE, smallest_seen
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _, counted
 from paddle_tfm.recipe.differences import differences
 from paddle_tfm.recipe.sections.seeds import all_seeds
 from paddle_tfm.tabular import Column, Table, column
-from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
     from paddle_tfm.recipe.expansion import Recipe
@@ -57,7 +57,7 @@ def seen(recipe: Recipe) -> list[Seen]:
     if len(names) < 2:
         return []
     against = smallest_seen(seeds, rule, SIGNIFICANCE / (len(names) - 1))
-    kinds = [Seen(f"a variant against {base}", len(names) - 1, math.sqrt(2) * against)]
+    kinds = [Seen(_("a variant against {base}").format(base=base), len(names) - 1, math.sqrt(2) * against)]
     recorded = recipe.factors()
     if len(recorded) < 2:
         return kinds
@@ -68,7 +68,8 @@ def seen(recipe: Recipe) -> list[Seen]:
     for effect in family:
         shares_of.setdefault(tuple(effect.levels), []).append(effect.share)
     for paths, shares in shares_of.items():
-        what = f"{'interaction' if len(paths) > 1 else 'main effect'} {words([name_of(path) for path in paths])}"
+        what = _("interaction {factors}") if len(paths) > 1 else _("main effect {factors}")
+        what = what.format(factors=words([name_of(path) for path in paths]))
         kinds.append(Seen(what, len(shares), math.sqrt(shares[0]) * least))
     return kinds
 
@@ -116,7 +117,7 @@ def power(recipe: Recipe, folder: Path) -> Table[Seen] | None:
         if known is None or value is None:
             return ""
         if value > known.largest:
-            return "none"
+            return _("none")
         return units.difference(value, known.unit).removeprefix("+")
 
     columns: list[Column[Seen]] = [
@@ -125,7 +126,7 @@ def power(recipe: Recipe, folder: Path) -> Table[Seen] | None:
         column(
             "deviations",
             "smallest, in s",
-            lambda value: "none" if math.isinf(value) else f"{value:.2g}" if value < 10 else f"{value:.0f}",
+            lambda value: _("none") if math.isinf(value) else f"{value:.2g}" if value < 10 else f"{value:.0f}",
             right=True,
             of=lambda row: row.deviations,
         ),
@@ -134,9 +135,14 @@ def power(recipe: Recipe, folder: Path) -> Table[Seen] | None:
         columns.append(Column("that is", text, lambda row: {"difference": difference(row)}, right=True))
     plan, metric = recipe.seed_plan(), units.metric_name(str(recipe.data["evaluate"]["best"]))
     seeds = all_seeds(plan or recipe.data["seeds"])
-    title = f"What {plural(len(seeds), 'seed')} see{'s' if len(seeds) == 1 else ''} of {metric} with a chance of 80%"
-    s = "s: the standard deviation of a run over seeds, beside what all variants share of a seed"
+    title = _(
+        "What {seeds} can see of {metric} with a chance of 80%; s: the standard deviation of a run over seeds, beside "
+        "what all variants share of a seed"
+    ).format(seeds=counted(len(seeds), "seed"), metric=metric)
     if known is None:
-        return Table(columns, rows, f"{title}; {s} (two seeds of this recipe in {folder} would tell it)")
+        untold = _(" (two seeds of this recipe in {folder} would tell it)").format(folder=folder)
+        return Table(columns, rows, title + untold)
     deviation = units.difference(known.deviation, known.unit).removeprefix("+")
-    return Table(columns, rows, f"{title}; {s}, {deviation} in {known.runs} runs in {folder}")
+    told = _(", {deviation} in {runs} in {folder}")
+    told = told.format(deviation=deviation, runs=counted(known.runs, "run"), folder=folder)
+    return Table(columns, rows, title + told)

@@ -19,9 +19,17 @@ def question(comparison: Comparison) -> str:
     others = [row.variant for row in comparison.rows if row.variant != comparison.baseline]
     if not others:
         return ""
-    who = f"Is “{others[0]}”" if len(others) == 1 else f"Is any of {len(others)} variants"
-    what = f"{comparison.split} {units.metric_name(comparison.metric)}"
-    return f"{who} better than the baseline “{comparison.baseline}” in {what}?"
+    one, several = (
+        _("Is “{variant}” better than the baseline “{baseline}” in {split} {metric}?"),
+        _("Is any of {number} variants better than the baseline “{baseline}” in {split} {metric}?"),
+    )
+    return (one if len(others) == 1 else several).format(
+        variant=others[0],
+        number=len(others),
+        baseline=comparison.baseline,
+        split=_(comparison.split),
+        metric=units.metric_name(comparison.metric),
+    )
 
 
 def verdict(comparison: Comparison) -> str:

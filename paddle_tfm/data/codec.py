@@ -18,6 +18,7 @@ from paddle_tfm.data.vocabulary import EOS, UNKNOWN, Vocabulary
 from paddle_tfm.data.vocabulary_file import read_pieces
 from paddle_tfm.errors import Problem, UserError
 from paddle_tfm.files import json_value, write_whole
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Example, Tokenizer
 from paddle_tfm.recipe.plan import ComponentPlan, Plan
 from paddle_tfm.recipe.settings import VocabularySettings
@@ -147,7 +148,8 @@ class Codec:
         """What a user should know of how the training texts are cut, where it has just learned from them."""
         sides = self.source, self.target
         unseen = set.intersection(*(each.unseen if isinstance(each, WithSymbols) else set() for each in sides))
-        of_symbols = [f"vocabulary.symbols: {symbol} stands in no training text" for symbol in sorted(unseen)]
+        text = _("vocabulary.symbols: {symbol} stands in no training text")
+        of_symbols = [text.format(symbol=symbol) for symbol in sorted(unseen)]
         return list(dict.fromkeys([*of_symbols, *self.source.remarks(), *self.target.remarks()]))
 
     @classmethod
@@ -157,12 +159,12 @@ class Codec:
         settings, (source, target) = plan.settings, _tokenizers(plan)
         options, closes = settings.vocabulary, settings.model.shape != ENCODER_ONLY
         if settings.model.shape == DECODER_ONLY:
-            _fit(target, (example.target for example in examples), "texts")
+            _fit(target, (example.target for example in examples), _("texts"))
         elif source is target:
-            _fit(source, (text for example in examples for text in (example.source, example.target)), "both sides")
+            _fit(source, (text for example in examples for text in (example.source, example.target)), _("both sides"))
         else:
-            _fit(source, (example.source for example in examples), "the source side")
-            _fit(target, (example.target for example in examples), "the target side")
+            _fit(source, (example.source for example in examples), _("the source side"))
+            _fit(target, (example.target for example in examples), _("the target side"))
         lengths = np.zeros((len(examples), 2), np.int64)  # what `lengths` says of each; counted here, it costs nothing
         sources = _tokenized(source, examples, 0, lengths, True)
         targets = _tokenized(target, examples, 1, lengths, closes)
@@ -274,7 +276,7 @@ def _fit(tokenizer: Tokenizer, texts: Iterable[str], side: str) -> None:
     try:
         tokenizer.fit(texts)
     except UserError as error:
-        raise UserError(f"{side} of the training split: {error}") from error
+        raise UserError(_("{side} of the training split: {why}").format(side=side, why=error)) from error
 
 
 def _tokenizers(plan: Plan) -> tuple[Tokenizer, Tokenizer]:
@@ -305,10 +307,12 @@ def _vocabulary(
     counts = Counter(chain.from_iterable(texts))
     unknown = Counter({piece: count for piece, count in counts.items() if piece not in pieces})
     if 2 * unknown.total() > counts.total():
-        raise UserError(
-            f"{file}: {100 * unknown.total() // counts.total()}% of the pieces of the training texts are not in it, "
-            f"such as '{unknown.most_common(1)[0][0]}'; it must hold pieces as the tokenizer cuts them"
+        text = _(
+            "{file}: {share}% of the pieces of the training texts are not in it, such as '{piece}'; it must hold "
+            "pieces as the tokenizer cuts them"
         )
+        share = 100 * unknown.total() // counts.total()
+        raise UserError(text.format(file=file, share=share, piece=unknown.most_common(1)[0][0]))
     return Vocabulary(list(pieces))
 
 

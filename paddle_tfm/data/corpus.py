@@ -17,6 +17,7 @@ import numpy as np
 
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS, Example, Excerpt, Task
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.sections.further_tests import task_path
@@ -112,7 +113,7 @@ def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
     texts, hashes, keys, remarks = {}, {}, {}, {}
     tasks: dict[str, Task] = {}
     for split in splits:
-        of_task, _, test = split.partition(AT)
+        of_task, _at, test = split.partition(AT)
         component = plan.components[task_path(test) if test else "task"]
         task = tasks[test] = tasks.get(test) or component.build()
         name = component.name
@@ -129,7 +130,8 @@ def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
             if item.source:
                 keys[split][1].append(hash(item[:2]))
         if not texts[split] and split != "test":
-            raise UserError(f"task '{name}': the split '{split}' holds no example, but needs one")
+            text = _("task '{name}': the split '{split}' holds no example, but needs one")
+            raise UserError(text.format(name=name, split=split))
         remarks.update(dict.fromkeys(task.remarks()))  # a file of which two splits are read says it once
     if "test" in texts and not texts["test"]:
         _require_own_texts(plan)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from paddle_tfm.errors import UserError, nearest
+from paddle_tfm.language import _
 
 File = str | Path
 LINE_BYTES = 100_000_000  # of a line at most
@@ -37,9 +38,8 @@ def _zstd(file: IO[bytes]) -> Any:
     try:
         from backports import zstd
     except ImportError as error:
-        raise UserError(
-            f"{file.name}: is packed by zstd, which needs a package: pip install backports.zstd; or unpack it first"
-        ) from error
+        text = _("{file}: is packed by zstd, which needs a package: pip install backports.zstd; or unpack it first")
+        raise UserError(text.format(file=file.name)) from error
     return zstd.open(file)
 
 
@@ -51,6 +51,9 @@ PACKINGS: dict[bytes, tuple[str, Callable[[IO[bytes]], Any]]] = {  # what a file
     b"PK\3\4": ("zip", zipfile.ZipFile),
 }
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+UNREADABLE = (  # a `ValueError`: the path holds a NUL
+    OSError, ValueError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile
+)  # fmt: skip
 
 
 def _packing(head: bytes) -> tuple[str, Callable[[IO[bytes]], Any]] | None:
@@ -73,13 +76,12 @@ def opened(path: File) -> Iterator[tuple[str, Any]]:
         with _unpacked(Path(path)) as named:
             yield named
     except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file (looked in {Path.cwd()})") from error
-    except (OSError, ValueError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from error  # a `ValueError`: the path holds a NUL
+        text = _("{path}: no such file (looked in {folder})")
+        raise UserError(text.format(path=path, folder=Path.cwd())) from error
     except Exception as error:
-        if type(error).__name__ != "ZstdError":  # whose package may be missing
+        if not isinstance(error, UNREADABLE) and type(error).__name__ != "ZstdError":  # whose package may be missing
             raise
-        raise UserError(f"{path}: cannot be read: {error}") from error
+        raise UserError(_("{path}: cannot be read: {why}").format(path=path, why=error)) from error
 
 
 @contextmanager
@@ -88,11 +90,11 @@ def _unpacked(path: Path) -> Iterator[tuple[str, Any]]:
     if archive := next((each for each in path.parents if each.is_file()), None):
         outer, member = archive, path.relative_to(archive).as_posix()
     if outer.exists() and not outer.is_file() and not outer.is_dir():
-        raise UserError(f"{path}: a pipe, which can be read only once; write it to a file first")
+        raise UserError(_("{path}: a pipe, which can be read only once; write it to a file first").format(path=path))
     with outer.open("rb") as file:
         program, unpack = _packing(file.peek(10)) or ("", None)
         if member and program != "zip":
-            raise UserError(f"{path}: {outer} is no zip, and holds no files")
+            raise UserError(_("{path}: {outer} is no zip, and holds no files").format(path=path, outer=outer))
         if unpack is None:
             yield str(path), file
         elif program == "zip":
@@ -110,8 +112,9 @@ def _member(archive: zipfile.ZipFile, path: Path, wanted: str) -> str:
     if not wanted and len(names) == 1:
         return names[0]
     shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
-    which = nearest(wanted, names) or f"; name one: {path}/NAME"
-    raise UserError(f"{path / wanted}: {path} holds {shown or 'no file'}{which}")
+    text = _("{wanted}: {path} holds {files}{which}")
+    which = nearest(wanted, names) or _("; name one: {path}/NAME").format(path=path)
+    raise UserError(text.format(wanted=path / wanted, path=path, files=shown or _("no file"), which=which))
 
 
 def require_encoding(name: str | None) -> None:
@@ -123,8 +126,9 @@ def require_encoding(name: str | None) -> None:
     try:
         b"a".decode(name or "utf-8")
     except LookupError:
-        hint = nearest(name, [*aliases, *aliases.values()]) or "; for instance gb18030, utf-16 or latin-1"
-        raise ValueError(f"`encoding` must be one of Python's text encodings, but is {name!r}{hint}") from None
+        hint = nearest(name, [*aliases, *aliases.values()]) or _("; for instance gb18030, utf-16 or latin-1")
+        text = _("`encoding` must be one of Python's text encodings, but is '{name}'{hint}")
+        raise ValueError(text.format(name=name, hint=hint)) from None
     except UnicodeDecodeError:
         pass  # of two bytes a character
 
@@ -138,14 +142,17 @@ def raw_lines(readline: Callable[[int], bytes], name: File) -> Iterator[bytes]:
     """
     for number, line in enumerate(iter(partial(readline, LINE_BYTES), b""), 1):
         if len(line) == LINE_BYTES:
-            raise UserError(f"{name}, line {number}: has {LINE_BYTES:,} bytes or more; is it lines of text?")
+            text = _("{place}: has {bytes} bytes or more; is it lines of text?")
+            raise UserError(text.format(place=at_line(name, number), bytes=f"{LINE_BYTES:,}"))
         if number == 1 and (packing := _packing(line)):
-            raise UserError(f"{name}: holds what is packed by {packing[0]}; unpack that first")
+            text = _("{file}: holds what is packed by {program}; unpack that first")
+            raise UserError(text.format(file=name, program=packing[0]))
         if number == 1 and line[:HEAD].count(0) > len(line[:HEAD]) // 4:
-            raise UserError(
-                f"{name}: is UTF-16, or no text (more than every fourth byte is 0); if it is text, say which by its "
+            text = _(
+                "{file}: is UTF-16, or no text (more than every fourth byte is 0); if it is text, say which by its "
                 "encoding, utf-16-le or utf-16-be, or save it as UTF-8"
             )
+            raise UserError(text.format(file=name))
         yield line
 
 
@@ -160,7 +167,7 @@ def lines(path: File, encoding: str | None = None, undecodable: list[int] | None
         UserError: it is missing, cannot be read or unpacked, is a pipe, is of another encoding, or has a line that
             fills the memory.
     """
-    with opened(path) as (_, file):
+    with opened(path) as (_name, file):
         yield from decoded(file, path, encoding, undecodable)
 
 
@@ -177,7 +184,7 @@ def decoded(file: Any, name: File, encoding: str | None = None, undecodable: lis
             yield line.decode(encoding)
         except UnicodeDecodeError as error:
             if undecodable is None:
-                raise UserError(f"{name}, line {number}: {_not_decodable(error)}") from error
+                raise UserError(f"{at_line(name, number)}: {_not_decodable(error)}") from error
             undecodable.append(number)
             yield line.decode(encoding, errors="replace")
         encoding = "utf-8" if encoding == "utf-8-sig" else encoding
@@ -191,9 +198,19 @@ def _not_decodable(error: UnicodeDecodeError) -> str:
         if candidate != error.encoding:
             text = one_line(data.decode(candidate, errors="replace"))
             first = next((i for i, letter in enumerate(text) if not letter.isascii()), 0)
-            seen.append(f"`encoding: {candidate}` reads “{text[max(0, first - 10) : first + 10]}”")
-    where = f"not {error.encoding.upper()} (byte 0x{data[error.start]:02x} at {error.start + 1})"
-    return f"{where}; if it is text, name what reads it: {', '.join(seen)}"
+            shown = text[max(0, first - 10) : first + 10]
+            seen.append(_("`encoding: {encoding}` reads “{text}”").format(encoding=candidate, text=shown))
+    return _("not {encoding} (byte {byte} at {place}); if it is text, name what reads it: {readings}").format(
+        encoding=error.encoding.upper(),
+        byte=f"0x{data[error.start]:02x}",
+        place=error.start + 1,
+        readings=_(", ").join(seen),
+    )
+
+
+def at_line(file: File, number: int) -> str:
+    """Where something is: `train.tsv, line 3`."""
+    return _("{file}, line {number}").format(file=file, number=number)
 
 
 def one_line(text: str) -> str:

@@ -7,8 +7,9 @@ from typing import IO, Any
 
 from lxml import etree
 
-from paddle_tfm.data.lines import File, one_line
+from paddle_tfm.data.lines import File, at_line, one_line
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 
 STARTS = ("<?xml", "<!doctype", "<tmx", "<xliff", "<html")
 UNITS = ("{*}tu", "{*}trans-unit", "{*}segment")  # of TMX, XLIFF 1.2 and XLIFF 2
@@ -42,12 +43,14 @@ def rows(
     )
     unit = None
     try:
-        for _, unit in units:
+        for _event, unit in units:
             if etree.QName(unit).localname == "tu":
                 texts = {_language(each): _text(each.find("{*}seg"), path) for each in unit.iterfind("{*}tuv")}
                 if languages is None:
                     languages = _two(texts, path)
-                    say(f"{path}: source is `{languages[0]}`, target `{languages[1]}`; `columns` names others")
+                    source, target = languages
+                    text = _("{path}: source is `{source}`, target `{target}`; `columns` names others")
+                    say(text.format(path=path, source=source, target=target))
                 source, target = (_of(str(language), texts) for language in languages)
             else:
                 source, target = (_text(unit.find(f"{{*}}{side}"), path) for side in ("source", "target"))
@@ -56,9 +59,11 @@ def rows(
             while unit.getprevious() is not None:  # read, and free
                 del unit.getparent()[0]
     except etree.XMLSyntaxError as error:
-        raise UserError(f"{path}, line {error.lineno}: not well-formed XML: {error.msg}") from error
+        text = _("{place}: not well-formed XML: {why}")
+        raise UserError(text.format(place=at_line(path, error.lineno or 0), why=error.msg)) from error
     if unit is None:
-        raise UserError(f"{path}: is XML, but neither TMX (<tu>) nor XLIFF (<trans-unit> or <segment>)")
+        text = _("{path}: is XML, but neither TMX (<tu>) nor XLIFF (<trans-unit> or <segment>)")
+        raise UserError(text.format(path=path))
 
 
 def _language(variant: Any) -> str:
@@ -67,10 +72,9 @@ def _language(variant: Any) -> str:
 
 def _two(texts: dict[str, str], path: File) -> list[str]:
     if len(texts) != 2:
-        raise UserError(
-            f"{path}: its first unit is in {', '.join(texts) or 'no language'}; name those of source and target: "
-            f"`columns: [{', '.join([*texts, 'en', 'zh'][:2])}]`"
-        )
+        sentence = _("{path}: its first unit is in {languages}; name those of source and target: `columns: [{two}]`")
+        languages, two = ", ".join(texts) or _("no language"), ", ".join([*texts, "en", "zh"][:2])
+        raise UserError(sentence.format(path=path, languages=languages, two=two))
     short = [name.partition("-")[0] for name in texts]  # units may differ in regions
     return short if len(set(short)) == 2 else list(texts)
 
@@ -90,9 +94,8 @@ def _parts(element: Any, path: File) -> Iterator[str]:
     yield element.text or ""
     for child in element:
         if child.tag is etree.Entity:
-            raise UserError(
-                f"{path}, line {element.sourceline}: {child.text} is an entity of its own DTD; write its text"
-            )
+            text = _("{place}: {entity} is an entity of its own DTD; write its text")
+            raise UserError(text.format(place=at_line(path, element.sourceline), entity=child.text))
         if isinstance(child.tag, str) and etree.QName(child).localname not in CODES:
             yield from _parts(child, path)
         yield child.tail or ""

@@ -14,8 +14,9 @@ from pathlib import PurePath
 from typing import ClassVar
 
 from paddle_tfm.data import markup
-from paddle_tfm.data.lines import File, decoded, lines, one_line, opened, require_encoding
+from paddle_tfm.data.lines import File, at_line, decoded, lines, one_line, opened, require_encoding
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.language import _, enumerated
 from paddle_tfm.randomness import digest
 
 Pair = tuple[str, str]
@@ -53,29 +54,31 @@ class Files:
     quoted: bool | None = None
 
     def __str__(self) -> str:
-        return self.files if isinstance(self.files, str) else " and ".join(self.files)
+        return self.files if isinstance(self.files, str) else enumerated(self.files)
 
     def require_sound(self, option: str) -> None:
         """Raises ValueError where a setting is out of range; `option` is what the files are given by."""
         if isinstance(self.files, list) and len(self.files) != 2:
-            raise ValueError(f"`{option}` must be one file or two, but has {len(self.files)}")
+            text = _("`{option}` must be one file or two, but has {number}")
+            raise ValueError(text.format(option=option, number=len(self.files)))
         if not 0 < self.ratio <= MAX_RATIO:
-            raise ValueError(f"`ratio` of {self} must be above 0 and at most {MAX_RATIO}, but is {self.ratio}")
+            text = _("`ratio` of {files} must be above 0 and at most {most}, but is {ratio}")
+            raise ValueError(text.format(files=self, most=MAX_RATIO, ratio=self.ratio))
         require_encoding(self.encoding)
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
-            raise ValueError(
-                f"`delimiter` must be one character between the cells of a table, but is {self.delimiter!r}"
-            )
+            text = _("`delimiter` must be one character between the cells of a table, but is {delimiter}")
+            raise ValueError(text.format(delimiter=repr(self.delimiter)))
         columns = [0, 1] if self.columns is None else self.columns
         named = all(isinstance(column, str) and column for column in columns)
         if len(columns) != 2 or not (named or all(isinstance(column, int) and column >= 0 for column in columns)):
-            raise ValueError(
-                f"`columns` must be two numbers from 0 on, or two names, those of source and target, but is {columns}"
+            text = _(
+                "`columns` must be two numbers from 0 on, or two names, those of source and target, but is {columns}"
             )
+            raise ValueError(text.format(columns=columns))
 
     def repeated(self, texts: Callable[[Files], Iterator[Pair]]) -> Iterator[Pair]:
         """The pairs that `texts` reads, as often as `ratio` says."""
-        for _ in range(int(self.ratio)):
+        for _time in range(int(self.ratio)):
             yield from texts(self)
         if rest := self.ratio % 1:
             yield from (pair for pair in texts(self) if digest("ratio", *pair) < rest * 2**64)
@@ -109,12 +112,16 @@ def pairs(files: Files, drop_empty: bool = False, say: Callable[[str], None] = i
             yield source, target
     if not empty:
         return
-    which = ", ".join(f"line {line}: the {side}" for line, side in empty[:SHOWN])
-    which += ", …" if len(empty) > SHOWN else ""
-    sentence = f"{files}: a side is empty in {len(empty):,} of {number:,} pairs ({which})"
+    sides = {"source": _("line {line}: the source"), "target": _("line {line}: the target")}
+    which = _(", ").join(
+        [*(sides[side].format(line=line) for line, side in empty[:SHOWN]), *["…"][: len(empty) > SHOWN]]
+    )
+    sentence = _("{files}: a side is empty in {empty} of {number} pairs ({which})").format(
+        files=files, empty=f"{len(empty):,}", number=f"{number:,}", which=which
+    )
     if not drop_empty:
-        raise UserError(f"{sentence}; mend them, or leave them out: `drop_empty: true`")
-    say(f"{sentence}; they were dropped")
+        raise UserError(_("{sentence}; mend them, or leave them out: `drop_empty: true`").format(sentence=sentence))
+    say(_("{sentence}; they were dropped").format(sentence=sentence))
 
 
 def _rows(path: str, files: Files, say: Callable[[str], None]) -> Iterator[Row]:
@@ -147,19 +154,23 @@ def _table(texts: Iterator[str], path: File, files: Files, is_csv: bool, say: Ca
             is_header, names = False, [cell.strip() for cell in cells]
             for column in () if wanted else columns:
                 if column not in names:
-                    raise UserError(f"{path}, line {number}: {unknown('column', column, names)}")
+                    raise UserError(f"{at_line(path, number)}: {unknown('column', column, names)}")
             wanted = wanted or [names.index(str(column)) for column in columns]
             continue
         if len(cells) == 1:
-            raise UserError(f"{path}, line {number}: {_one_cell(cells[0], delimiter)}")
+            raise UserError(f"{at_line(path, number)}: {_one_cell(cells[0], delimiter)}")
         if len(cells) <= max(wanted):
-            which = f"column {max(wanted)}, counted from 0" if isinstance(columns[0], int) else f"`{columns}`"
-            raise UserError(f"{path}, line {number}: {len(cells)} columns, but `columns` asks for {which}")
+            of_number = _("column {number}, counted from 0").format(number=max(wanted))
+            which = of_number if isinstance(columns[0], int) else f"`{columns}`"
+            text = _("{place}: {number} columns, but `columns` asks for {which}")
+            raise UserError(text.format(place=at_line(path, number), number=len(cells), which=which))
         source, target = (cells[column].strip() for column in wanted)
         if guessed and first:
-            skip = "" if files.header is not None or isinstance(columns[0], str) else "; `header: true` would skip it"
-            form = f"{path}: has {_shown(delimiter)} between columns"
-            say(f"{form}; its first pair is {source!r} → {target!r}{skip}")
+            is_said = files.header is not None or isinstance(columns[0], str)
+            text = _("{path}: has {delimiter} between columns; its first pair is {source} → {target}{skip}")
+            skip = "" if is_said else _("; `header: true` would skip it")
+            shown = {"source": repr(source), "target": repr(target)}
+            say(text.format(path=path, delimiter=_shown(delimiter), **shown, skip=skip))
         first = False
         yield number, source, target
 
@@ -177,9 +188,8 @@ def _cells(texts: Iterator[str], path: File, delimiter: str, quoted: bool) -> It
             if any(cell.strip() for cell in cells):
                 yield rows.line_num, [one_line(cell) for cell in cells]
     except csv.Error as error:
-        raise UserError(
-            f"{path}, line {rows.line_num}: no CSV: {error}; `quoted: false` takes quotation marks as text"
-        ) from error
+        text = _("{place}: no CSV: {why}; `quoted: false` takes quotation marks as text")
+        raise UserError(text.format(place=at_line(path, rows.line_num), why=error)) from error
 
 
 def _delimiter(head: list[str]) -> str:
@@ -192,13 +202,14 @@ def _delimiter(head: list[str]) -> str:
 
 
 def _shown(delimiter: str) -> str:
-    return {"\t": "TAB", " ": "a space"}.get(delimiter, f"“{delimiter}”")
+    return {"\t": "TAB", " ": _("a space")}.get(delimiter, f"“{delimiter}”")
 
 
 def _one_cell(line: str, delimiter: str) -> str:
     others = [each for each in DELIMITERS if each != delimiter and each in line]
-    hint = f"; is it a table with {_shown(others[0])}? Then say `delimiter: {json.dumps(others[0])}`" if others else ""
-    return f"no {_shown(delimiter)} between source and target{hint}"
+    hint = _("; is it a table with {delimiter}? Then say `delimiter: {quoted}`")
+    hint = hint.format(delimiter=_shown(others[0]), quoted=json.dumps(others[0])) if others else ""
+    return _("no {delimiter} between source and target{hint}").format(delimiter=_shown(delimiter), hint=hint)
 
 
 def _side_by_side(source_path: File, target_path: File, encoding: str | None) -> Iterator[Row]:
@@ -208,17 +219,18 @@ def _side_by_side(source_path: File, target_path: File, encoding: str | None) ->
         count[0] += source is not None
         count[1] += target is not None
         if sum(count) == 2 and (text := next((each for each in (source, target) if markup.is_markup(each or "")), "")):
-            raise UserError(
-                f"{source_path if text is source else target_path}: is XML, and two files are read side by side, line "
-                "by line; a TMX or XLIFF is given alone"
+            sentence = _(
+                "{path}: is XML, and two files are read side by side, line by line; a TMX or XLIFF is given alone"
             )
+            raise UserError(sentence.format(path=source_path if text is source else target_path))
         if source is not None and target is not None:
             yield count[0], source.strip(), target.strip()
     if count[0] != count[1]:
-        raise UserError(
-            f"{source_path} has {count[0]} lines, but {target_path} has {count[1]}: line n of the one must translate "
-            f"line n of the other"
+        sentence = _(
+            "{source} has {sources} lines, but {target} has {targets}: line n of the one must translate line n of the "
+            "other"
         )
+        raise UserError(sentence.format(source=source_path, sources=count[0], target=target_path, targets=count[1]))
 
 
 # ----------------------------------------------------------------------------------------------------------------- JSON
@@ -229,7 +241,7 @@ def _json(texts: Iterator[str], path: File, keys: Sequence[int | str]) -> Iterat
     first = next((line for line in texts if line.strip()), "")
     items = _of_list if first.lstrip().startswith("[") else _of_lines
     for number, row in items(chain([first], texts), path):
-        source, target = (_text(row, str(key), f"{path}, line {number}") for key in keys)
+        source, target = (_text(row, str(key), at_line(path, number)) for key in keys)
         yield number, source, target
 
 
@@ -239,7 +251,7 @@ def _of_lines(texts: Iterator[str], path: File) -> Iterator[tuple[int, object]]:
             try:
                 yield number, json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise UserError(f"{path}, line {number}: not JSON: {error}") from error
+                raise UserError(_not_json(at_line(path, number), error)) from error
 
 
 def _of_list(texts: Iterator[str], path: File) -> Iterator[tuple[int, object]]:
@@ -254,27 +266,34 @@ def _of_list(texts: Iterator[str], path: File) -> Iterator[tuple[int, object]]:
                 item, at = decode(text, at)
             except (json.JSONDecodeError, RecursionError) as error:
                 if isinstance(error, RecursionError) or error.pos < len(text.rstrip()):  # no line more would mend it
-                    raise UserError(f"{path}, line {number}: not JSON: {error}") from error
+                    raise UserError(_not_json(at_line(path, number), error)) from error
                 break
             yield number, item
         text = text[at:]
     if text.strip() or not closed:
-        raise UserError(f"{path}: not JSON: ends within its list")
+        raise UserError(_not_json(path, _("ends within its list")))
+
+
+def _not_json(where: File, why: object) -> str:
+    return _("{where}: not JSON: {why}").format(where=where, why=why)
 
 
 def _text(row: object, key: str, where: str) -> str:
     value, rest = row, key
     while rest:
         if not isinstance(value, Mapping):
-            raise UserError(f"{where}: must hold an object with `{key}`, but holds {str(value)[:40]!r}")
+            text = _("{where}: must hold an object with `{key}`, but holds {value}")
+            raise UserError(text.format(where=where, key=key, value=repr(str(value)[:40])))
         name = rest if rest in value else rest.partition(".")[0]
         if name not in value:
             raise UserError(f"{where}: {unknown('key', name, value)}")
         value, rest = value[name], rest[len(name) + 1 :]
     if not isinstance(value, str):
-        raise UserError(f"{where}: `{key}` must be a text, but is {str(value)[:40]}")
+        text = _("{where}: `{key}` must be a text, but is {value}")
+        raise UserError(text.format(where=where, key=key, value=str(value)[:40]))
     if any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise UserError(f"{where}: `{key}` holds half of a surrogate pair, which is no character")
+        text = _("{where}: `{key}` holds half of a surrogate pair, which is no character")
+        raise UserError(text.format(where=where, key=key))
     return one_line(value)
 
 

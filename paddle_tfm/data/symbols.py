@@ -11,6 +11,7 @@ import numpy as np
 
 from paddle_tfm.data.vocabulary import SPECIAL
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Tokenizer
 
 JOIN = "<joined>"  # the piece between a symbol and its neighbour where no space stands
@@ -29,7 +30,8 @@ class WithSymbols(Tokenizer):
 
     def __init__(self, inner: Tokenizer, symbols: Sequence[str]):
         if taken := {*symbols} & {*SPECIAL, JOIN}:
-            raise UserError(f"`vocabulary.symbols`: {min(taken)} is a piece of every vocabulary; choose another name")
+            text = _("`vocabulary.symbols`: {symbol} is a piece of every vocabulary; choose another name")
+            raise UserError(text.format(symbol=min(taken)))
         self.inner, self.symbols = inner, symbols
         longest_first = sorted(symbols, key=len, reverse=True)
         self._symbol = re.compile("|".join(map(re.escape, longest_first)))

@@ -12,6 +12,7 @@ from paddle_tfm.data.codec import problems_of_files
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.datasets import missing
 from paddle_tfm.errors import Problem, RecipeError, UserError
+from paddle_tfm.language import _
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import matrix_parameters, training_flops
 from paddle_tfm.protocols import SPLITS
@@ -174,7 +175,8 @@ def check_texts(plans: Iterable[Plan]) -> list[str]:
     sentences, corpus_of = [], OncePerTexts(load_corpus)
     for plan in {plan.run.variant: plan for plan in plans}.values():
         if absent := missing(plan):
-            sentences.append(f"no text was read: {', '.join(absent)} is not on disk yet; `run` fetches it")
+            text = _("no text was read: {datasets} is not on disk yet; `run` fetches it")
+            sentences.append(text.format(datasets=_(", ").join(absent)))
             continue
         corpus = corpus_of(plan)
         encoded = corpus.encoded(plan)[1]
@@ -191,10 +193,11 @@ def remarks(plans: Iterable[Plan]) -> list[str]:
     sentences = [sentence for plan in plans for sentence in plan.expected_failures()]
     if norms:
         known = ", ".join(sorted({name for names in norms.values() for name in names}))
-        sentences.append(
-            f"{', '.join(norms)}: norms over a batch ({known}) are trained on batches of texts of one length "
+        text = _(
+            "{variants}: norms over a batch ({norms}) are trained on batches of texts of one length "
             "(train.batches=by_length) and evaluated on all lengths; compare with train.batches=mixed"
         )
+        sentences.append(text.format(variants=_(", ").join(norms), norms=known))
     return list(dict.fromkeys([*sentences, *_other_pieces(plans)]))
 
 
@@ -206,8 +209,9 @@ def _other_pieces(plans: Sequence[Plan]) -> list[str]:
     if len(cut) < 2 or best not in per_piece:
         return []
     others = [name for name in metrics if name not in per_piece]
-    instead = f"; `evaluate.best` may be {' or '.join(others)}" if others else ""
-    return [
-        f"{metric_name(best)} is a number per piece, and variants differ in tokenizer or vocabulary: they are not "
-        f"compared by it{instead}"
-    ]
+    instead = _("; `evaluate.best` may be {metrics}").format(metrics=_(" or ").join(others)) if others else ""
+    text = _(
+        "{metric} is a number per piece, and variants differ in tokenizer or vocabulary: they are not compared by it"
+        "{instead}"
+    )
+    return [text.format(metric=metric_name(best), instead=instead)]

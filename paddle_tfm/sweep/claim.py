@@ -14,6 +14,7 @@ from typing import NamedTuple, TextIO
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, naming
+from paddle_tfm.language import _
 from paddle_tfm.train.forms import Count, Form, read_form
 
 FILE = "claim.json"
@@ -43,7 +44,9 @@ class Owner(NamedTuple):
         return self.host == platform.node()
 
     def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}" if self.pid else "a process"
+        if not self.pid:
+            return _("a process")
+        return _("process {pid} on {host}").format(pid=self.pid, host=self.host)
 
 
 class Held(NamedTuple):

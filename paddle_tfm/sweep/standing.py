@@ -12,6 +12,7 @@ from typing import Any
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import opened
+from paddle_tfm.language import _
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.sweep import claim
 from paddle_tfm.train import manifest
@@ -83,12 +84,14 @@ class RunReader:
         try:
             return self._look()
         except OSError as error:
-            note = f"{error.filename or self.folder} cannot be read: {error.strerror}"
+            note = _("{path}: cannot be read: {why}")
+            note = note.format(path=error.filename or self.folder, why=error.strerror)
             return Standing(self.name, self.folder, "unreadable", note=note)
         except UserError as error:
             return Standing(self.name, self.folder, "unreadable", note=str(error))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            note = f"{self.folder} holds what no training writes ({type(error).__name__}: {error})"
+            note = _("{folder} holds what no training writes ({why})")
+            note = note.format(folder=self.folder, why=f"{type(error).__name__}: {error}")
             return Standing(self.name, self.folder, "unreadable", note=note)
 
     def _look(self) -> Standing:
@@ -118,13 +121,17 @@ class RunReader:
         if owner is None:
             return replace(standing, state="stopped")
         quiet, patience = self._quiet(), max(QUIET_SECONDS, QUIET_STEPS * self._step_seconds())
-        since = f"since {owner.since[:16].replace('T', ' ')} UTC" if owner.since else "since then"
+        since = _("since {time} UTC") if owner.since else _("since then")
+        since = since.format(time=owner.since[:16].replace("T", " "))
         if owner.holds is False and owner.is_local:
-            return replace(standing, state="killed", note=f"{owner}, which trained it {since}, is gone")
+            note = _("{owner}, which trained it {since}, is gone")
+            return replace(standing, state="killed", note=note.format(owner=owner, since=since))
         if not owner.holds and quiet > patience:
-            note = f"{owner} trains it {since}, but wrote nothing for {_minutes(quiet)}"
+            note = _("{owner} trains it {since}, but wrote nothing for {time}")
+            note = note.format(owner=owner, since=since, time=_minutes(quiet))
             return replace(standing, state="silent", note=note)
-        note = f"nothing written for {_minutes(quiet)}; a long evaluation, or it hangs" if quiet > patience else ""
+        note = _("nothing written for {time}; a long evaluation, or it hangs") if quiet > patience else ""
+        note = note.format(time=_minutes(quiet))
         speed, left = self._speed(standing)
         return replace(standing, state="running", tokens_per_second=speed, seconds_left=left, note=note)
 
@@ -211,4 +218,5 @@ def _whole_results(path: Path) -> dict[str, Any]:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{round(seconds / 60)} minutes" if seconds < 7200 else f"{round(seconds / 3600)} hours"
+    text, unit = (_("{number} minutes"), 60) if seconds < 7200 else (_("{number} hours"), 3600)
+    return text.format(number=round(seconds / unit))

@@ -12,6 +12,7 @@ from typing import Any
 from paddle_tfm.data import datasets
 from paddle_tfm.data.pairs import Files, Pair, pairs, share
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS, Dataset, Example, Task
 
 
@@ -92,7 +93,7 @@ class Parallel(Task):
     def read_head(self, split: str) -> None:
         for files in [] if split == "valid" and self.held_out is not None else self.files[split]:
             if next(pairs(files, self.drop_empty), None) is None:
-                raise UserError(f"{files}: no pair of texts in it, but the split '{split}' needs one")
+                raise UserError(_no_pair(files, split))
 
     def remarks(self) -> list[str]:
         return self._remarks
@@ -102,10 +103,9 @@ class Parallel(Task):
         if not files and split == "test":
             return []  # nothing to be scored at the end
         if not files:
-            raise UserError(
-                f"task 'parallel' has no file for the split '{split}': give it the option `{split}`"
-                + (", a file or how many pairs of `train` to hold out" if split == "valid" else "")
-            )
+            text = _("task 'parallel' has no file for the split '{split}': give it the option `{split}`{or_number}")
+            or_number = _(", a file or how many pairs of `train` to hold out") if split == "valid" else ""
+            raise UserError(text.format(split=split, or_number=or_number))
         once = split == "valid" and self.held_out is not None  # what is held out, is held out once
         texts = chain.from_iterable(self._pairs(each) if once else each.repeated(self._pairs) for each in files)
         if self.held_out is not None and split != "test":
@@ -120,10 +120,12 @@ class Parallel(Task):
         for pair in texts:
             yield pair
         if pair is None:
-            clauses = {"train": " beside what `valid: {}` holds out", "valid": " that `valid: {}` would hold out"}
-            clause = clauses.get(split, "").format(self.held_out) if self.held_out else ""
-            names = _names(self.files[split])
-            raise UserError(f"{names}: no pair of texts in it{clause}, but the split '{split}' needs one")
+            held_out = {
+                "train": _(" beside what `valid: {number}` holds out"),
+                "valid": _(" that `valid: {number}` would hold out"),
+            }
+            clause = held_out.get(split, "").format(number=self.held_out) if self.held_out else ""
+            raise UserError(_no_pair(_names(self.files[split]), split, clause))
 
     def _is_held_out(self, source: str) -> bool:
         return share(source) <= self.held_out if isinstance(self.held_out, float) else source in self._held_out
@@ -134,8 +136,9 @@ class Parallel(Task):
         sources = (source for files in self.files["train"] for source, _ in pairs(files, self.drop_empty))
         least = heapq.nsmallest(self.held_out + 1, ((share(source), source) for source in sources))
         if len(least) <= self.held_out:
-            clause = f"{len(least)} pairs, of which `valid: {self.held_out}` leaves none to train on"
-            raise UserError(f"{_names(self.files['train'])}: {clause}")
+            text = _("{files}: {number} pairs, of which `valid: {held_out}` leaves none to train on")
+            files = _names(self.files["train"])
+            raise UserError(text.format(files=files, number=len(least), held_out=self.held_out))
         return {source for _, source in least[: self.held_out]}
 
 
@@ -151,30 +154,41 @@ def _several(files: str | list[str] | list[Files] | None, split: str, form: dict
 
 
 def _names(several: list[Files]) -> str:
-    return ", ".join(map(str, several))
+    return _(", ").join(map(str, several))
+
+
+def _no_pair(files: object, split: str, clause: str = "") -> str:
+    text = _("{files}: no pair of texts in it{clause}, but the split '{split}' needs one")
+    return text.format(files=files, clause=clause, split=split)
 
 
 def _check_origin(options: list[str]) -> None:
     """Exactly one of `dataset`, `pairs` and `train`."""
     if not {"dataset", "pairs", "train"} & {*options}:
         raise ValueError(
-            "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm ls data`; `train`, a "
-            "file or [file of sources, file of targets]; `pairs`, a list of [source, target]"
+            _(
+                "one of these must say where the pairs come from: `dataset`, a name of `paddle-tfm ls data`; `train`, "
+                "a file or [file of sources, file of targets]; `pairs`, a list of [source, target]"
+            )
         )
     if options[0] in ("dataset", "pairs") and len(options) > 1:
-        raise ValueError(f"`{options[0]}` must stand alone, but `{options[1]}` is given too")
+        text = _("`{option}` must stand alone, but `{other}` is given too")
+        raise ValueError(text.format(option=options[0], other=options[1]))
 
 
 def _check_share(held_out: int | float) -> None:
     if isinstance(held_out, float) and not 0 < held_out < 1:
-        raise ValueError(f"`valid` must be a share of `train` between 0 and 1, but is {held_out}")
+        text = _("`valid` must be a share of `train` between 0 and 1, but is {number}")
+        raise ValueError(text.format(number=held_out))
     if held_out < 1 and not isinstance(held_out, float):
-        raise ValueError(f"`valid` must be a file, a share, or a number of pairs from 1 on, but is {held_out}")
+        text = _("`valid` must be a file, a share, or a number of pairs from 1 on, but is {number}")
+        raise ValueError(text.format(number=held_out))
 
 
 def _check_pairs(pairs: list[list[str]]) -> None:
     if not pairs:
-        raise ValueError("`pairs` must hold at least one pair")
+        raise ValueError(_("`pairs` must hold at least one pair"))
     for number, pair in enumerate(pairs, 1):
         if len(pair) != 2 or not all(text.strip() for text in pair):
-            raise ValueError(f"`pairs` must hold a source and a target each, but number {number} is {pair}")
+            sentence = _("`pairs` must hold a source and a target each, but number {number} is {pair}")
+            raise ValueError(sentence.format(number=number, pair=pair))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Tokenizer
 
 PROBE_TEXTS = 100  # training texts whose round trip is checked
@@ -43,9 +44,10 @@ class OfFile(Tokenizer):
         try:
             self._read(Path(self.file))
         except FileNotFoundError as error:
-            raise UserError(f"{self.file}: no such file (looked in {Path.cwd()})") from error
+            text = _("{path}: no such file (looked in {folder})")
+            raise UserError(text.format(path=self.file, folder=Path.cwd())) from error
         except (OSError, ValueError) as error:
-            raise UserError(f"{self.file}: cannot be read: {error}") from error
+            raise UserError(_("{path}: cannot be read: {why}").format(path=self.file, why=error)) from error
 
     def fit(self, texts: Iterable[str]) -> None:
         """Read the file, and check the round trip of some texts.
@@ -62,8 +64,8 @@ class OfFile(Tokenizer):
         if not self._changed:
             return []
         (text, again), count = self._changed[0], len(self._changed)
-        head = f"{self.file}: of {self._probed} texts, {count} do not come back as they are"
-        return [f"{head}: '{text}' becomes '{again}'"]
+        remark = _("{file}: of {texts} texts, {changed} do not come back as they are: '{text}' becomes '{again}'")
+        return [remark.format(file=self.file, texts=self._probed, changed=count, text=text, again=again)]
 
     def normalize(self, text: str) -> str:
         return self.detokenize(self.tokenize(text))

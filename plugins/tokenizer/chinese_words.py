@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Tokenizer
 from paddle_tfm_plugins.tokenizer.word import Word
 
@@ -45,9 +46,10 @@ class ChineseWords(Tokenizer):
         subwords: Tokenizer | None = None,
     ):
         if segmenter == "jieba" and find_spec("jieba") is None:
-            raise ValueError("`segmenter: jieba` needs the package jieba: pip install jieba")
+            raise ValueError(_("`segmenter: jieba` needs the package jieba: pip install jieba"))
         if segmenter != "jieba" and dictionary is not None:
-            raise ValueError(f"`dictionary` is for jieba; with `segmenter: {segmenter}` the texts come cut")
+            text = _("`dictionary` is for jieba; with `segmenter: {segmenter}` the texts come cut")
+            raise ValueError(text.format(segmenter=segmenter))
         self.dictionary, self.inner = dictionary, subwords or Word()
         self._words = b""
         self._spaced = self._segmenter() if segmenter == "jieba" else lambda text: text
@@ -76,17 +78,17 @@ class ChineseWords(Tokenizer):
             try:
                 self._use_words(Path(self.dictionary).read_bytes())
             except FileNotFoundError as error:
-                raise UserError(f"{self.dictionary}: no such file (looked in {Path.cwd()})") from error
+                text = _("{path}: no such file (looked in {folder})")
+                raise UserError(text.format(path=self.dictionary, folder=Path.cwd())) from error
             except (OSError, ValueError) as error:
-                raise UserError(f"{self.dictionary}: cannot be read: {error}") from error
+                raise UserError(_("{path}: cannot be read: {why}").format(path=self.dictionary, why=error)) from error
         self.inner.read_head()
 
     def _use_words(self, content: bytes) -> None:
         for number, line in enumerate(content.decode("utf-8-sig").splitlines(), 1):
             if line.strip() and not re.fullmatch(r"\S+( \d+)?( [a-z]+)?\s*", line):
-                raise ValueError(
-                    f"line {number}: must hold a word, or a word, a space and its count, but is {line[:40]!r}"
-                )
+                text = _("line {number}: must hold a word, or a word, a space and its count, but is {line}")
+                raise ValueError(text.format(number=number, line=repr(line[:40])))
         self._words = content
         self._spaced = self._segmenter()
 

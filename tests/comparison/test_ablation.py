@@ -11,7 +11,7 @@ from finished_runs import finished
 from scipy import stats
 
 from paddle_tfm import create_registry
-from paddle_tfm.comparison.ablation import contrast, effects, grid
+from paddle_tfm.comparison.ablation import contrast, effects, grid, left_out, no_effects
 from paddle_tfm.comparison.report.report import Report
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.statistics import Listed
@@ -66,8 +66,9 @@ def test_at_most_five_percent_of_grids_have_an_interval_that_misses(seeds, shape
 def test_effects_are_paired_t_tests_of_averages_at_a_level_for_all(tmp_path, rng):
     values = scores(rng)
     train(tmp_path, values)
-    here = grid(compared(tmp_path))
-    assert here.seeds == [1, 2, 3, 4, 5] and not here.reason
+    comparison = compared(tmp_path)
+    here = grid(comparison)
+    assert here.seeds == [1, 2, 3, 4, 5] and not no_effects(comparison, here) + left_out(comparison, here)
     of_norm, of_position = values.mean(2), values.mean(1)  # [seeds, levels]
     inside = values - values[:, :1] - values[:, :, :1] + values[:, :1, :1]
     expected = {
@@ -137,22 +138,25 @@ def test_three_factors_are_rows_of_one_matrix_and_effects_average_over_the_other
 def test_a_cell_or_a_seed_that_is_missing_is_said(tmp_path, rng):
     values = scores(rng)
     train(tmp_path / "lost", np.where(np.arange(30).reshape(5, 2, 3) == 8, np.nan, values))
-    here = grid(compared(tmp_path / "lost"))
-    assert here.reason.startswith("no effect is computed: 1 run diverged") and not here.effects
+    comparison = compared(tmp_path / "lost")
+    here = grid(comparison)
+    assert no_effects(comparison, here).startswith("No effect is computed: 1 run diverged") and not here.effects
     assert here.diverged(("layer", "alibi")) == "1 of 5 diverged"
 
     train(tmp_path / "fewer", values)
     (tmp_path / "fewer/rms-sin/seed-2/results.json").unlink()
-    here = grid(compared(tmp_path / "fewer"))
-    assert here.seeds == [1, 3, 4, 5] and here.reason.startswith("not every cell has a run of seed 2")
+    comparison = compared(tmp_path / "fewer")
+    here = grid(comparison)
+    assert here.seeds == [1, 3, 4, 5]
+    assert left_out(comparison, here).startswith("Not every cell has a run of seed 2")
     kept = values[[0, 2, 3, 4]]
     assert here.effects[0][1].mean == pytest.approx((kept[:, 1] - kept[:, 0]).mean())
 
     for seed in range(1, 6):
         (tmp_path / f"fewer/rms-none/seed-{seed}/results.json").unlink(missing_ok=True)
-    assert grid(compared(tmp_path / "fewer")).reason == (
-        "no effect is computed: there is no finished run of “rms × none”"
-    )
+    comparison = compared(tmp_path / "fewer")
+    missing = "No effect is computed: there is no finished run of “rms × none”."
+    assert no_effects(comparison, grid(comparison)) == missing
 
 
 def test_of_a_part_of_a_grid_its_levels_count(tmp_path, rng):

@@ -17,6 +17,7 @@ from paddle_tfm.cli.common import (
     use_device,
 )
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _, counted
 
 RECIPE, RESUME, RUN = "RECIPE", "RECIPE --resume", "RUN"  # the three uses
 USES = {  # option → the uses that it belongs to
@@ -125,19 +126,23 @@ def _require_sound(use: str, name: str, overrides: Sequence[str], resume: bool, 
     from paddle_tfm.recipe.reading import shipped
 
     if use == RUN and resume:
-        raise UserError(
-            f"--resume proves that a recipe resumes, but {name} is a folder; without it `check` says where its runs "
+        text = _(
+            "--resume proves that a recipe resumes, but {name} is a folder; without it `check` says where its runs "
             "would continue"
         )
+        raise UserError(text.format(name=name))
     for word in overrides:
         if "=" not in word and (word in shipped() or Path(word).exists()):
-            raise UserError(f"{name} {word}: check takes one recipe, or one folder; `compare A B` takes two runs")
+            text = _("{name} {word}: check takes one recipe, or one folder; `compare A B` takes two runs")
+            raise UserError(text.format(name=name, word=word))
     if use == RUN and overrides:
-        raise UserError(f"{overrides[0]}: is for a recipe, but {name} is a folder of what is trained already")
+        text = _("{setting}: is for a recipe, but {name} is a folder of what is trained already")
+        raise UserError(text.format(setting=overrides[0], name=name))
     for option, uses in USES.items():
         if options[option] and use not in uses:
-            belongs = " and ".join(f"`check {each}`" for each in uses)
-            raise UserError(f"{option} belongs to {belongs}, and says nothing of `check {use}`")
+            belongs = _(" and ").join(f"`check {each}`" for each in uses)
+            text = _("{option} belongs to {uses}, and says nothing of `check {use}`")
+            raise UserError(text.format(option=option, uses=belongs, use=use))
 
 
 def _check_recipe(recipe: str, overrides, registry, step: bool, no_kernels: bool) -> None:
@@ -146,22 +151,23 @@ def _check_recipe(recipe: str, overrides, registry, step: bool, no_kernels: bool
     from paddle_tfm.recipe import loading as recipes
     from paddle_tfm.recipe.sections.equal import of
     from paddle_tfm.sweep.check import check, check_texts, remarks
-    from paddle_tfm.units import plural
 
     loaded = recipes.load(recipe, overrides)
     plans = check(loaded, registry, step=step, heads=True)
     of_texts = check_texts(plans)
     trained, variants = {plan.run.variant for plan in plans}, loaded.written_variants()
     sizes = len(trained) // len(variants)
-    counts = [plural(len(variants), "variant"), *([plural(sizes, "size")] if sizes > 1 else [])]
-    counts.append(plural(len(plans) // len(trained), "seed"))
+    counts = [counted(len(variants), "variant"), *([counted(sizes, "size")] if sizes > 1 else [])]
+    counts.append(counted(len(plans) // len(trained), "seed"))
     tune = loaded.tune()
-    trials = f", each tuned by {tune.trials} trials" if tune else ""
-    console().print(f"[green]{escape(loaded.source)} is sound[/]: {' × '.join(counts)}{trials}")
+    trials = _(", each tuned by {number} trials").format(number=tune.trials) if tune else ""
+    text = _("[green]{recipe} is sound[/]: {counts}{trials}")
+    console().print(text.format(recipe=escape(loaded.source), counts=" × ".join(counts), trials=trials))
     budget, setting = of(loaded.data)
-    solved = f"equal {budget}: {setting} of each variant but the baseline is solved when `run` begins"
+    solved = _("equal {budget}: {setting} of each variant but the baseline is solved when `run` begins")
+    solved = solved.format(budget=budget, setting=setting)
     for sentence in [*remarks(plans), *of_texts, *([solved] if setting else [])]:
-        console().print(f"[yellow]note:[/] {escape(sentence)}")
+        console().print(_("[yellow]note:[/] {sentence}").format(sentence=escape(sentence)))
     if no_kernels:
         from paddle_tfm.cli.check.kernels import check_kernels
 

@@ -32,17 +32,12 @@ EVERY = 2.0  # seconds between two looks
 
 def list_runs(folder: str | None, form: str | None) -> None:
     """All runs now, and what is to be said of them. `folder`: None is `runs`, which may hold none yet."""
-    if folder is None and not DEFAULT.is_dir():
-        overview = Overview(DEFAULT, [], 1)
-    else:
-        overview = FolderReader(Path(folder or DEFAULT)).look()
-    if folder is not None:
-        _require_runs(overview)
     if form is not None:
         with english():
-            data = as_data(overview)
+            data = as_data(_overview(folder))
         emit(Table([column(key) for key in (data["runs"] or [{}])[0]], data["runs"]), form, data)
         return
+    overview = _overview(folder)
     if not overview.sweeps:
         echo(_("No runs in {folder}. Start one: paddle-tfm run quickstart").format(folder=DEFAULT))
         return
@@ -52,6 +47,14 @@ def list_runs(folder: str | None, form: str | None) -> None:
     for sweep in overview.sweeps:
         if sweep.is_finished:
             _print_verdict(sweep, len(overview.sweeps) > 1)
+
+
+def _overview(folder: str | None) -> Overview:
+    if folder is None:
+        return FolderReader(DEFAULT).look() if DEFAULT.is_dir() else Overview(DEFAULT, [], 1)
+    overview = FolderReader(Path(folder)).look()
+    _require_runs(overview)
+    return overview
 
 
 def follow_runs(folder: Path) -> None:
@@ -140,10 +143,11 @@ def _print_verdict(sweep: SweepRuns, named: bool) -> None:
     if not sweep.reported:
         return
     if not named:
-        print_table(compared(comparison_of(sweep, sweep.seeds())), "in `paddle-tfm compare`")
+        print_table(compared(comparison_of(sweep, sweep.seeds())), _("in `paddle-tfm compare`"))
     console().print(f"{sweep.folder}: {final_verdict(sweep)}" if named else final_verdict(sweep), markup=False)
     if not named:
-        console().print(f"report  paddle-tfm compare {in_shell(sweep.folder)}", markup=False, soft_wrap=True)
+        report = f"{_('report')}  paddle-tfm compare {in_shell(sweep.folder)}"
+        console().print(report, markup=False, soft_wrap=True)
 
 
 def as_data(overview: Overview) -> dict[str, Any]:

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from paddle_tfm import units
-from paddle_tfm.language import _
+from paddle_tfm.language import _, counted
 from paddle_tfm.sweep.standing import Standing
 from paddle_tfm.tabular import ESSENTIAL, Column, Line, Table, wrapped
 
@@ -21,7 +22,6 @@ STYLES = {"done": "green", "running": "cyan", "waiting": "dim", "stopped": "yell
 OUT_OF_ORDER = ("killed", "silent", "unreadable")
 NEXT = 3  # waiting runs that are more interesting than finished ones
 MOST_NOTES = 3
-CONTINUE = "continue with this, and with --executor or --workers as before:"
 OTHER_COLUMNS = 56  # cells beside the name, in the widest usual case
 LEAST_NAME = 18
 
@@ -38,7 +38,7 @@ def clock(seconds: float | None) -> str:
 def table(runs: Sequence[Standing], width: int | None = None) -> Table[Standing]:
     """Runs as rows. `width`: of the page; long names are shortened."""
     best = {run.best for run in runs if run.best}
-    metric = units.metric_name(best.pop()).replace(" ", "\N{NO-BREAK SPACE}") if len(best) == 1 else "score"
+    metric = units.metric_name(best.pop()).replace(" ", "\N{NO-BREAK SPACE}") if len(best) == 1 else _("score")
     moves = any(run.state == "running" for run in runs)
     following = next((run.name for run in runs if run.state == "waiting"), "") if moves else ""
     room = None if width is None else max(LEAST_NAME, width - OTHER_COLUMNS)
@@ -77,9 +77,12 @@ def _column(
 def _step(run: Standing) -> str:
     if run.state == "running":
         if not run.steps:
-            return "starting"
-        return f"{run.step:,}/{run.steps:,}" if run.step < run.steps else "scoring"
-    return run.state if run.state in ("done", "waiting") or not run.step else f"{run.state} at {run.step:,}"
+            return _("starting")
+        return f"{run.step:,}/{run.steps:,}" if run.step < run.steps else _("scoring")
+    state = _(run.state)
+    if run.state in ("done", "waiting") or not run.step:
+        return state
+    return _("{state} at {step}").format(state=state, step=f"{run.step:,}")
 
 
 def _score(run: Standing) -> str:
@@ -87,25 +90,31 @@ def _score(run: Standing) -> str:
     if run.state == "diverged" or run.best not in scored:
         return ""
     value = units.text(scored[run.best], run.units.get(run.best, ""))
-    return value if run.is_finished else f"valid {value}"
+    return value if run.is_finished else _("valid {value}").format(value=value)
 
 
 def in_words(run: Standing) -> str:
     """`post/seed-1: done, exact match 99.7%`."""
     moves = run.state == "running" and 0 < run.step < run.steps
-    sentence = f"{run.name}: {f'running, step {run.step:,} of {run.steps:,}' if moves else _step(run)}"
+    step = _("running, step {step} of {steps}").format(step=f"{run.step:,}", steps=f"{run.steps:,}")
+    parts = [step if moves else _step(run)]
     if run.is_finished and (score := _score(run)):
-        sentence += f", {units.metric_name(run.best)} {score}"
-    return f"{sentence} ({run.note})" if run.note else sentence
+        parts.append(f"{units.metric_name(run.best)} {score}")
+    return f"{run.name}: {_(', ').join(parts)}{f' ({run.note})' if run.note else ''}"
 
 
 def summary(overview: Overview) -> str:
     """`2 of 8 done · 2 running · 4 waiting · 3:05 left of all`."""
     counts = overview.counts()
-    parts = [f"{counts['done']} of {counts.total()} done"]
-    parts += [f"{number} {state}" for state, number in counts.items() if state != "done"]
+    parts = [_("{done} of {all} done").format(done=counts["done"], all=counts.total())]
+    parts += [_in_state(number, state) for state, number in counts.items() if state != "done"]
     left = overview.seconds_left()
-    return " · ".join(parts + ([f"{clock(left)} left{' of all' if counts.total() > 1 else ''}"] if left else []))
+    text = _("{time} left of all") if counts.total() > 1 else _("{time} left")
+    return " · ".join([*parts, *([text.format(time=clock(left))] if left else [])])
+
+
+def _in_state(number: int, state: str) -> str:
+    return _("{number} {state}").format(number=number, state=_(state))
 
 
 def chosen(runs: Sequence[Standing], most: int) -> list[Standing]:
@@ -132,16 +141,18 @@ def notes(overview: Overview) -> list[str]:
     """A sentence for each run that is out of order, and the command that continues them where nothing is trained."""
     sentences = [f"{run.name}: {run.note}" for run in overview.runs if run.note and run.state != "diverged"]
     if len(sentences) > MOST_NOTES:
-        sentences[MOST_NOTES:] = [f"and {len(sentences) - MOST_NOTES} more runs are out of order"]
+        rest = _("and {number} more runs are out of order").format(number=len(sentences) - MOST_NOTES)
+        sentences[MOST_NOTES:] = [rest]
     states = overview.counts()
     if overview.is_finished:
         return sentences
     commands = [again for sweep in overview.sweeps if not sweep.is_finished and (again := sweep.again())][:MOST_NOTES]
     if not states["running"]:
-        sentences.append("Nothing is trained now." + (f" Unless runs wait in a queue, {CONTINUE}" if commands else ""))
-        return [*sentences, *commands]
+        more = _(" Unless runs wait in a queue, continue with this, and with --executor or --workers as before:")
+        return [*sentences, _("Nothing is trained now.") + (more if commands else ""), *commands]
     if any(states[state] for state in OUT_OF_ORDER) and commands:
-        return [*sentences, f"When the others have ended, {CONTINUE}", *commands]
+        text = _("When the others have ended, continue with this, and with --executor or --workers as before:")
+        return [*sentences, text, *commands]
     return sentences
 
 
@@ -177,5 +188,7 @@ def _hidden(runs: Sequence[Standing], shown: Sequence[Standing], width: int) -> 
     """How many runs are not shown: of each state, if there is room."""
     names = {run.name for run in shown}
     counts = Counter(run.state for run in runs if run.name not in names)
-    text = f"not shown: {', '.join(f'{number} {state}' for state, number in counts.items())}"
-    return text if len(text) <= width else f"not shown: {counts.total()} runs"
+    each = _(", ").join(_in_state(number, state) for state, number in counts.items())
+    text = _("not shown: {runs}")
+    whole = text.format(runs=each)
+    return whole if cell_len(whole) <= width else text.format(runs=counted(counts.total(), "run"))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from paddle_tfm.cli.common import console, note
 from paddle_tfm.language import _, counted
-from paddle_tfm.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,13 +75,19 @@ def show_tuning(recipe: Recipe, form: str | None) -> None:
     if (tune := recipe.tune()) is None or form is not None:
         return
     each = sum(tune.left(rung, tune.trials) for rung in range(len(tune.rungs(1))))
-    more = f"{tune.widen} times " if tune.widen > 1 else ""
-    trials = f"Among them {tune.trials} trials of each variant"
+    text = _("Among them {number} trials of each variant").format(number=tune.trials)
     if tune.halving:
-        trials += f", halved: {plural(each, 'run')}, most of them with fewer steps"
-    runs = plural(each * len(recipe.variants()), "run" if tune.halving else "trial")
-    wider = f"; {more}{runs} more where the space is widened" if tune.widen else ""
-    console().print(f"{trials}{wider}.")
+        halved = _(", halved: {runs}, most of them with fewer steps")
+        text += halved.format(runs=counted(each, "run"))
+    if tune.widen:
+        number = each * len(recipe.variants())
+        runs = counted(number, "run") if tune.halving else counted(number, "trial")
+        once, often = (
+            _("; {runs} more where the space is widened"),
+            _("; {times} times {runs} more where the space is widened"),
+        )
+        text += (often if tune.widen > 1 else once).format(times=tune.widen, runs=runs)
+    console().print(_("{sentence}.").format(sentence=text))
 
 
 def _table(measured: Sequence[Probe], runs: Sequence[RunSpec]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from paddle_tfm.cli.run import forecast
 from paddle_tfm.cli.run.ranks import Team, team
 from paddle_tfm.cli.run.request import Request
 from paddle_tfm.errors import OF_THE_MACHINE, CutShort, UserError
-from paddle_tfm.language import _
+from paddle_tfm.language import _, english
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,8 @@ def train(wanted: Request) -> None:
         recipe, measured = forecast.probed(recipe, registry, at_once)
         begun = folder if wanted.resume else None
         runs = [run for run in planned(recipe) if not (begun and (begun / run.name / "results.json").exists())]
-        sees = power(recipe, folder)
+        with english() if wanted.form else nullcontext():
+            sees = power(recipe, folder)
         at_once = min(at_once, max(len(runs), 1))
         forecast.show(measured, runs, at_once, wanted.form, sees, most=recipe.seed_plan() is not None)
         forecast.show_tuning(recipe, wanted.form)

@@ -16,8 +16,10 @@ from paddle_tfm.comparison.ablation import (
     effect_words,
     grid,
     leave_one_out,
+    left_out,
     method,
     name_of,
+    no_effects,
     words,
 )
 from paddle_tfm.comparison.columns import difference_and_interval, metric, more_seeds
@@ -28,9 +30,9 @@ from paddle_tfm.comparison.runs.curves import Point
 from paddle_tfm.comparison.statistics import CONFIDENCE, Mean, Verdict
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import verdict_text
+from paddle_tfm.language import _, counted, enumerated
 from paddle_tfm.pages.axis import Places, fit
 from paddle_tfm.tabular import Column, Table, column
-from paddle_tfm.units import listed, plural
 
 APART = 0.05  # between the lines, of the way from one level to the next: intervals that do not hide each other
 OF_INTERACTIONS = {"better": "more than the sum", "worse": "less than the sum", "equal": "the sum"}
@@ -58,15 +60,15 @@ class Ablation(ChartedSection):
     def notes(self, facts: Facts) -> list[str]:
         """How the effects come about, or why there are none."""
         here = facts.once(_grid_of)
-        drawn = f"Bars are {CONFIDENCE:.0%} intervals of the means, each by itself; differences are paired by seed."
-        return [*([drawn] if here else []), *self.text(facts)]
+        drawn = _("Bars are {confidence} intervals of the means, each by itself; differences are paired by seed.")
+        return [*([drawn.format(confidence=f"{CONFIDENCE:.0%}")] if here else []), *self.text(facts)]
 
     def text(self, facts: Facts) -> list[str]:
         """The same, below the tables."""
         here = facts.once(_grid_of)
         if here is None:
             return []
-        reason = f"{here.reason[0].upper()}{here.reason[1:]}." if here.reason else ""
+        reason = no_effects(facts.comparison, here) or left_out(facts.comparison, here)
         return [*([reason] if reason else []), *(method(here) if here.effects else ())]
 
     def data(self, facts: Facts) -> dict[str, Any]:
@@ -80,7 +82,7 @@ class Ablation(ChartedSection):
             "cells": [_cell_record(facts.comparison, here, levels) for levels in here.cells],
             "seeds": list(here.seeds),
             "effects": _effects(facts.comparison, here).records(),
-            "reason": here.reason,
+            "reason": no_effects(facts.comparison, here) or left_out(facts.comparison, here),
         }
 
 
@@ -122,7 +124,7 @@ def _matrix(comparison: Comparison, here: Grid) -> Table[Levels]:
         cell = (*row, level)
         mean = means[cell]
         value = units.plus_minus(mean and mean.value, _half(mean), comparison.unit(name))
-        return ", ".join(filter(None, [value, here.diverged(cell)]))
+        return _(", ").join(filter(None, [value, here.diverged(cell)]))
 
     def values(level: str, row: Levels) -> dict[str, object]:
         cell = (*row, level)
@@ -132,16 +134,23 @@ def _matrix(comparison: Comparison, here: Grid) -> Table[Levels]:
     def style(level: str, row: Levels) -> str:
         return "bold" if (*row, level) in leading else ""
 
-    columns: list[Column[Levels]] = [column(name_of(path), of=itemgetter(place)) for place, path in enumerate(others)]
+    columns: list[Column[Levels]] = [
+        column(name_of(path), of=itemgetter(place), is_name=True) for place, path in enumerate(others)
+    ]
     columns += [
         Column(f"{name_of(last)}: {level}", partial(text, level), partial(values, level), 100, True, False,
                partial(style, level))
         for level in here.factors[last]
     ]  # fmt: skip
     rows = list(dict.fromkeys(levels[:-1] for levels in here.cells))
-    what = f"{comparison.split} {units.metric_name(name)} by {words([name_of(path) for path in here.factors])}"
-    bold = f"; best (bold): {listed(map(words, leading))}" if leading else ""
-    return Table(columns, rows, f"{what}, mean ± half of its {CONFIDENCE:.0%} interval{bold}")
+    title = _("{split} {metric} by {factors}, mean ± half of its {confidence} interval{best}").format(
+        split=_(comparison.split),
+        metric=units.metric_name(name),
+        factors=words([name_of(path) for path in here.factors]),
+        confidence=f"{CONFIDENCE:.0%}",
+        best=_("; best (bold): {levels}").format(levels=enumerated(map(words, leading))) if leading else "",
+    )
+    return Table(columns, rows, title)
 
 
 def _effects(comparison: Comparison, here: Grid) -> Table[tuple[Effect, Verdict]]:
@@ -149,7 +158,8 @@ def _effects(comparison: Comparison, here: Grid) -> Table[tuple[Effect, Verdict]
 
     def verdict(row: tuple[Effect, Verdict]) -> str:
         effect, said = row
-        return (OF_INTERACTIONS if effect.is_interaction else {}).get(said.verdict) or verdict_text(comparison, said)
+        of_interaction = _(OF_INTERACTIONS.get(said.verdict, "")) if effect.is_interaction else ""
+        return of_interaction or verdict_text(comparison, said)
 
     columns: list[Column[Any]] = [
         Column(
@@ -159,9 +169,9 @@ def _effects(comparison: Comparison, here: Grid) -> Table[tuple[Effect, Verdict]
         Column("verdict", verdict, lambda row: {"verdict": row[1].verdict}),
         more_seeds(here.effects, lambda row: row[1]),
     ]  # fmt: skip
-    number, seeds = len(here.effects), plural(len(here.seeds), "seed")
-    title = f"Effects on {units.metric_name(comparison.metric)}, paired over {seeds}"
-    return Table(columns, here.effects, f"{title}; the intervals hold for all {number} at once (Bonferroni)")
+    title = _("Effects on {metric}, paired over {seeds}; the intervals hold for all {number} at once (Bonferroni)")
+    metric, seeds = units.metric_name(comparison.metric), counted(len(here.seeds), "seed")
+    return Table(columns, here.effects, title.format(metric=metric, seeds=seeds, number=len(here.effects)))
 
 
 def _without(comparison: Comparison, models: Mapping[str, str]) -> Table[Row]:
@@ -178,13 +188,13 @@ def _without(comparison: Comparison, models: Mapping[str, str]) -> Table[Row]:
         *difference_and_interval(comparison, kept, lambda row: row.difference),
         column("verdict", of=verdict),
     ]
-    return Table(columns, kept, "The full model, and without each of its parts")
+    return Table(columns, kept, _("The full model, and without each of its parts"))
 
 
 def _chart(comparison: Comparison, here: Grid) -> LineChart:
     """Dots with intervals for each cell, and a line through those of one combination of the other factors, in the
     colour of its first cell."""
-    *_, last = here.factors
+    last = [*here.factors][-1]
     levels, name, unit = here.factors[last], comparison.metric, comparison.unit(comparison.metric)
     rows = list(dict.fromkeys(cell[:-1] for cell in here.cells))
     series: list[Series] = []
@@ -201,14 +211,14 @@ def _chart(comparison: Comparison, here: Grid) -> LineChart:
         series += [Series(number, words(row), line, marked=False)] if len(line) > 1 else []
         series += [Series(number, words(row), [point]) for point in points]
     bounds = units.bounds(unit, comparison.higher_is_better)
-    better = f"{'higher' if comparison.higher_is_better else 'lower'} is better"
+    better = _("{metric} (higher is better)") if comparison.higher_is_better else _("{metric} (lower is better)")
     spoken = "; ".join(f"{item.name}: {units.text(item.points[0].y, unit)}" for item in series if len(item.points) == 1)
     return LineChart(
         series,
         Places.of(levels),
         fit([value for item in series for point in item.points for value in (point.low, point.high)], bounds),
         name_of(last),
-        f"{comparison.split} {units.metric_name(name)} ({better})",
+        better.format(metric=f"{_(comparison.split)} {units.metric_name(name)}"),
         spoken,
         partial(units.tick, unit=unit),
     )
