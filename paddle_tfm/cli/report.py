@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from paddle_tfm.cli.common import console, create_registry, device_option, note, plugin_option, use_device, warn
+from paddle_tfm.language import _
 
 
 @click.command(name="report")
@@ -43,13 +44,14 @@ def command(folders, quick, slow, sentences, out, plugins, device) -> None:
     from paddle_tfm.runtime import load_paddle
 
     if quick and sentences:
-        raise UserError("--sentence needs the model, which --quick does not load; leave one of them out")
+        raise UserError(_("--sentence needs the model, which --quick does not load; leave one of them out"))
     if any(not sentence.strip() for sentence in sentences):
-        raise UserError("--sentence is empty; write the text whose attention you want to see")
+        raise UserError(_("--sentence is empty; write the text whose attention you want to see"))
     if out is None:
         for folder in folders:
             if folder.is_dir() and not os.access(folder, os.W_OK):
-                raise UserError(f"{folder} cannot be written; --out DIR writes the page elsewhere")
+                text = _("{folder} cannot be written; --out DIR writes the page elsewhere")
+                raise UserError(text.format(folder=folder))
     runs = [run for folder in folders for run in runs_in(folder)]
     runs = list({run.resolve(): run for run in runs}.values())
     if len(runs) > 1:
@@ -64,7 +66,7 @@ def command(folders, quick, slow, sentences, out, plugins, device) -> None:
     else:
         use_device(device)
     path = _card(runs[0], registry, quick, out or runs[0], sentences)
-    console().print(f"card  {path}", markup=False, soft_wrap=True)
+    console().print(f"{_('card')}  {path}", markup=False, soft_wrap=True)
 
 
 def _compare(folders, out: Path | None, registry, slow: bool, sentences: Sequence[str]) -> None:
@@ -72,7 +74,7 @@ def _compare(folders, out: Path | None, registry, slow: bool, sentences: Sequenc
     from paddle_tfm.comparison.report.report import Report
 
     paths = Report(comparison_of(folders, out), registry, warn, slow, files=True, chosen=sentences).write()
-    console().print(f"report  {paths['page']}", markup=False, soft_wrap=True)
+    console().print(f"{_('report')}  {paths['page']}", markup=False, soft_wrap=True)
 
 
 def _card(folder: Path, registry, quick: bool, out: Path, sentences: Sequence[str]) -> Path:
@@ -88,11 +90,11 @@ def _card(folder: Path, registry, quick: bool, out: Path, sentences: Sequence[st
     plan = plan_of(folder, registry)
     metrics = text_metrics({name: metric.build() for name, metric in plan.metrics().items()})
     if not quick:
-        note(f"{folder}: loading its model …")
+        note(_("{folder}: loading its model …").format(folder=folder))
         try:
             loaded = load_run(folder, registry, "best" if facts.results else "last", warn)
         except UserError as error:
-            warn(f"{error}; the card is written without what needs the model")
+            warn(_("{why}; the card is written without what needs the model").format(why=error))
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / FILE, visible(page(facts, metrics, loaded, sentences)), shared=True)
     return out / FILE

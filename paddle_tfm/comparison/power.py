@@ -140,9 +140,9 @@ def power(recipe: Recipe, folder: Path) -> Table[Seen] | None:
         "what all variants share of a seed"
     ).format(seeds=counted(len(seeds), "seed"), metric=metric)
     if known is None:
-        untold = _(" (two seeds of this recipe in {folder} would tell it)").format(folder=folder)
-        return Table(columns, rows, title + untold)
-    deviation = units.difference(known.deviation, known.unit).removeprefix("+")
-    told = _(", {deviation} in {runs} in {folder}")
-    told = told.format(deviation=deviation, runs=counted(known.runs, "run"), folder=folder)
-    return Table(columns, rows, title + told)
+        title += _(" (two seeds of this recipe in {folder} would tell it)").format(folder=folder)
+    else:
+        deviation = units.difference(known.deviation, known.unit).removeprefix("+")
+        measured = _(", {deviation} in {runs} in {folder}")
+        title += measured.format(deviation=deviation, runs=counted(known.runs, "run"), folder=folder)
+    return Table(columns, rows, title)

@@ -21,6 +21,7 @@ from paddle_tfm.cli.common import (
 from paddle_tfm.cli.evaluate import checkpoint_option, search_option
 from paddle_tfm.cli.translate.lines import answer, open_lines
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 
 if TYPE_CHECKING:
     from paddle_tfm.train.run import Run
@@ -130,7 +131,7 @@ def command(
       paddle-tfm translate runs/tiny-gpt/4-layers/seed-1 "" --search "{name: sampling, temperature: 0.5, top_k: 20}"
     """
     if layer is not None and folder is None:
-        raise UserError("--attention-layer says how --attention DIR draws; add that, or leave it out")
+        raise UserError(_("--attention-layer says how --attention DIR draws; add that, or leave it out"))
     lines = open_lines(texts, source, encoding)
     check_output(target, source)
     registry = create_registry(plugins)
@@ -164,10 +165,12 @@ def _refuse_of_the_other_kind(run: Run) -> None:
     context = click.get_current_context()
     passed = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     if not run.is_decoder_only and "length" in passed:
-        raise UserError(
-            f"--length is of runs that continue a text, but {run.folder} is {run.settings.model.shape}; its search "
-            'says how long outputs are: --search "{name: beam, max_length: 50}"'
+        text = _(
+            "--length is of runs that continue a text, but {folder} is {shape}; its search says how long outputs are"
         )
+        text = text.format(folder=run.folder, shape=run.settings.model.shape)
+        raise UserError(f'{text}: --search "{{name: beam, max_length: 50}}"')
     for name, option in OF_TRANSLATING.items():
         if run.is_decoder_only and name in passed:
-            raise UserError(f"{option} is of runs that translate, but {run.folder} is decoder-only: leave it out")
+            text = _("{option} is of runs that translate, but {folder} is decoder-only: leave it out")
+            raise UserError(text.format(option=option, folder=run.folder))

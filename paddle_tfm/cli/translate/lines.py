@@ -19,7 +19,7 @@ from paddle_tfm.cli.common import STANDARD, echo, notes, warn
 from paddle_tfm.data.lines import LINE_BYTES, lines, opened, raw_lines, require_encoding
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import naming
-from paddle_tfm.units import plural
+from paddle_tfm.language import _, counted
 
 CHUNK_LINES, CHUNK_BYTES = 2_000, 10_000_000  # in memory at a time: no line more once there are as many of either
 ARRIVING = 0.02  # seconds after its first line in which a chunk waits for more: a full pipe is empty for a moment
@@ -81,12 +81,18 @@ class Lines:
     def warn_of_undecodable(self) -> None:
         """Say, at the end, that lines are of another encoding."""
         if numbers := self.undecodable:
-            which = f"line {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers):,} lines are"
-            first = "" if len(numbers) == 1 else f" (the first: line {numbers[0]})"
-            warn(
-                f"{self.name}: {which} not {self.encoding.upper()}{first}; bytes that are no character were read "
-                "as �; --encoding names another encoding, for instance gb18030"
+            one, several = (
+                _("{file}: line {first} is not {encoding}"),
+                _("{file}: {number} lines are not {encoding} (the first: line {first})"),
             )
+            which = (one if len(numbers) == 1 else several).format(
+                file=self.name, number=f"{len(numbers):,}", first=numbers[0], encoding=self.encoding.upper()
+            )
+            text = _(
+                "{which}; bytes that are no character were read as �; --encoding names another encoding, for instance "
+                "gb18030"
+            )
+            warn(text.format(which=which))
 
 
 def open_lines(texts: Sequence[str], source: str | None, encoding: str | None = None) -> Lines:
@@ -102,19 +108,19 @@ def open_lines(texts: Sequence[str], source: str | None, encoding: str | None = 
     except ValueError as error:
         raise UserError(f"--encoding: {error}") from error
     if texts and source is not None:
-        raise UserError("--input: there are TEXTs too; give one or the other")
+        raise UserError(_("--input: there are TEXTs too; give one or the other"))
     if texts:
         return Lines("TEXT", nullcontext([os.fsencode(text) for text in texts]), quiet=True)
     named, undecodable = encoding or "utf-8", list[int]()
     if source in (None, STANDARD):
         if is_typed := sys.stdin.isatty():
-            notes().print("[dim]Type a line, Ctrl-D to end.[/]")
+            notes().print(_("[dim]Type a line, Ctrl-D to end.[/]"))
         stream = cast(io.BufferedIOBase, sys.stdin.buffer)
-        return Lines("standard input", nullcontext(stream), quiet=is_typed, encoding=named)
+        return Lines(_("standard input"), nullcontext(stream), quiet=is_typed, encoding=named)
     if Path(source).is_fifo() or Path(source).is_char_device():
         return Lines(source, Path(source).open("rb"), encoding=named)
     with opened(source):
-        total = sum(1 for _ in lines(source, encoding, [])) if notes().is_terminal else None
+        total = sum(1 for _line in lines(source, encoding, [])) if notes().is_terminal else None
     return Lines(source, nullcontext(lines(source, encoding, undecodable)), total, False, named, undecodable)
 
 
@@ -169,7 +175,8 @@ def answer(lines: Lines, job: Job, target: str) -> None:
                 write("")  # that a file is empty where no line came
                 done += len(chunk)
     except KeyboardInterrupt:
-        notes().print(f"[yellow]Stopped after {plural(done, 'line')}, which are written.[/]")
+        text = _("[yellow]Stopped after {lines}, which are written.[/]")
+        notes().print(text.format(lines=counted(done, "line")))
         raise
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from paddle_tfm.language import _
+from paddle_tfm.language import _, counted
 from paddle_tfm.recipe.differences import ABSENT
 
 WORDS = {"None": "none", "True": "yes", "False": "no"}
@@ -62,11 +62,13 @@ def model(settings: Mapping) -> str:
     """The shape of a model and its parts."""
     if not settings:
         return ""
-    stacks = [(side, settings.get(f"{side}_layers")) for side in ("encoder", "decoder")]
-    stacks = [(side, number) for side, number in stacks if number != 0]
-    only = len(stacks) == 1 and stacks[0][1] == 1
-    shape = " and ".join(f"{number} {side}" for side, number in stacks) + (" layer" if only else " layers")
-    shape += f", d_model {settings.get('d_model')}, {settings.get('num_heads')} heads, d_ff {settings.get('d_ff')}"
+    encoder, decoder = (settings.get(f"{side}_layers") for side in ("encoder", "decoder"))
+    if encoder == 0 or decoder == 0:
+        stacks = counted(encoder or decoder, "encoder layer" if encoder else "decoder layer")
+    else:
+        stacks = _("{encoder} encoder and {decoder} decoder layers").format(encoder=encoder, decoder=decoder)
+    shape = _("{stacks}, d_model {d_model}, {num_heads} heads, d_ff {d_ff}")
+    shape = shape.format(stacks=stacks, **{key: settings.get(key) for key in ("d_model", "num_heads", "d_ff")})
     parts = [f"{name.replace('_', '-')} {component(settings[name])}" for name in PARTS if name in settings]
     return " · ".join([shape, f"dropout {component(settings.get('dropout'))}", *parts])
 

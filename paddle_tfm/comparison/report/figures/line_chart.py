@@ -74,7 +74,8 @@ class LineChart:
         y = fit([value for item in series for point in item.points for value in (point.low, point.high)], bounds, log)
         x = x or fit([0.0, *(point.x for item in series for point in item.points)])
         ends = "; ".join(f"{item.name} ends at {name(item.points[-1].y)}" for item in reversed(series))
-        return cls(series, x, y, titles[0], f"{titles[1]}{', logarithmic' if y.log else ''}", ends, name, mark)
+        y_title = _("{title}, logarithmic").format(title=titles[1]) if y.log else titles[1]
+        return cls(series, x, y, titles[0], y_title, ends, name, mark)
 
     @classmethod
     def of_metric(

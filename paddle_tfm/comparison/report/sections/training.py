@@ -131,9 +131,11 @@ class Layers(ChartedSection):
     def notes(self, facts: Facts) -> list[str]:
         """What a point is."""
         return [
-            "The joint norm of the gradients of all parameters of a layer before clipping: the mean over seeds, and "
-            "their range. The first step and the last of the recipe are always logged; further ones where the recipe "
-            "says train.gradient_norms: 100, for every hundredth."
+            _(
+                "The joint norm of the gradients of all parameters of a layer before clipping: the mean over seeds, "
+                "and their range. The first step and the last of the recipe are always logged; further ones where the "
+                "recipe says train.gradient_norms: 100, for every hundredth."
+            )
         ]
 
     def tables(self, facts: Facts) -> dict[str, Table]:
@@ -175,7 +177,7 @@ def _by_layer(facts: Facts, step: int) -> LineChart:
         logged = [(place, of[variant]) for place, of in enumerate(layers.values()) if variant in of]
         return [Point(float(place), fmean(norms), min(norms), max(norms)) for place, norms in logged]
 
-    titles = "layer", f"norm of the gradient at step {step:,}"
+    titles = _("layer"), _("norm of the gradient at step {step}").format(step=f"{step:,}")
     x = Places.of(re.sub(r"[._]+(layers[.])?", " ", layer) for layer in layers)
     return LineChart.fitted(facts.lines(points), titles, log=True, x=x)
 
