@@ -128,6 +128,15 @@ def test_texts_without_spaces_are_counted_by_characters():
     references = [f"{chr(0x4E00 + i)}{chr(0x5E00 + 7 * i)}{chr(0x6E00 + 3 * i)}的第{i}" for i in range(60)]
     outputs = [f"{chr(0x4E00 + i)}在公园里" for i in range(60)]
     assert "100% of the outputs end in the same three characters" in repeats([counted(outputs, references)])
+    texts = [
+        *zip(
+            [reference[:3] + "会" * 4 if i % 6 == 0 else reference for i, reference in enumerate(references)],
+            references,
+        )
+    ]
+    sound = repetition([*zip(references, references)], [(right, right) for right in references])
+    assert "17% of the outputs repeat the same pieces" in repeats([repetition(texts, texts)])
+    assert repeats([sound]) == ""
 
 
 # ------------------------------------------------------------------------------------------------------ few pairs
