@@ -100,8 +100,8 @@ class Reach:
 FEW_PAIRS = 10_000  # up to so many, the recipe below is the better beginning
 START = f"with fewer than {FEW_PAIRS:,} pairs start from the recipe `few-pairs`"
 BY_HEART = 100  # fewer pairs are there to be learned by heart
-SELDOM = 15  # occurrences of a piece, on average. 2,000 pairs of Tatoeba have 8 to 13 with the recipes for larger corpora, and
-# little is learned; 10,000 pairs have 19 to 21; no recipe that ships has fewer than 17
+SELDOM = 10  # occurrences of a piece, on average. With the recipes for larger corpora a side of 2,000 pairs of Tatoeba has
+# 8, and little is learned; `few-pairs` has 11, and no other recipe that ships fewer than 28
 
 
 def seldom(pairs: Iterable[tuple[Pieces, Pieces]]) -> list[str]:
