@@ -1,21 +1,21 @@
 """What must stand beside a score, so that nobody takes it for what it is not: outputs that were cut, references longer
-than any output, texts that were trained on, outputs that repeat themselves. Counted where texts are scored, kept in
-`results.json`. Needs no Paddle."""
+than any output, texts that were trained on, outputs that repeat themselves, a vocabulary too large for its texts.
+Counted where texts are scored, kept in `results.json`. Needs no Paddle."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import compress, pairwise
+from itertools import chain, compress, islice, pairwise
 from typing import Any
 
 from paddle_tfm.text_lengths import lengths
 from paddle_tfm.units import AT, listed
 
-Pieces = Sequence[str]
+Pieces = Sequence[Hashable]
 
 CUT_SHARE = 0.01  # of outputs that are cut where references fit: a sound model may have as many
 
@@ -97,16 +97,45 @@ class Reach:
         })  # fmt: skip
 
 
-NEARLY_ALL, OFTENER = 0.5, 5  # of outputs that repeat themselves: their share, and how often as many references do
-REPEATED = {
-    "empty": "are empty",
-    "same": "are one and the same",
-    "ending": "end in the same three {unit}",
-    "loops": "repeat the same pieces over and over",
+FEW_PAIRS = 10_000  # up to so many, the recipe below is the better beginning
+START = f"with fewer than {FEW_PAIRS:,} pairs start from the recipe `few-pairs`"
+BY_HEART = 100  # fewer pairs are there to be learned by heart
+SELDOM = (
+    10  # occurrences of a piece, on average. Of 2,000 pairs of Tatoeba one side has 8 with base.yaml (chrF 7) or with
+)
+# tatoeba-en-zh; with `few-pairs` 11 (chrF 10). No other recipe that ships has fewer than 28
+
+
+def seldom(pairs: Iterable[tuple[Pieces, Pieces]]) -> list[str]:
+    """A sentence where the pieces of a few training pairs occur too seldom to be learned (arXiv:2004.02334)."""
+    few = [*islice(pairs, FEW_PAIRS + 1)]
+    if not BY_HEART <= len(few) <= FEW_PAIRS:
+        return []
+    parts = []
+    for side, texts in zip(("source", "target"), zip(*few)):
+        often = Counter(chain.from_iterable(texts))
+        if often.total() < SELDOM * len(often):
+            parts.append(f"{len(often):,} different {side} pieces, {often.total() / len(often):.0f} times each")
+    if not parts:
+        return []
+    return [
+        f"train has {len(few):,} pairs with {' and '.join(parts)} on average: too seldom to be learned. Fewer pieces "
+        f"occur oftener (tokenizer.size, vocabulary.min_frequency); {START}"
+    ]
+
+
+OFTENER = 5  # times as many outputs as references repeat themselves, before that is said
+REPEATED = {  # kind → (share of the outputs from which on it is said, words)
+    "empty": (0.5, "are empty"),
+    "same": (0.5, "are one and the same"),
+    "shared": (0.5, "are written for several sources, word for word"),
+    "beginning": (0.5, "begin with the same three {unit}"),
+    "ending": (0.5, "end in the same three {unit}"),
+    "loops": (0.1, "repeat the same pieces over and over"),
 }
 CAUSES = (
     "little was learned yet. Likely too few pairs or steps, or a learning rate that does not fit; "
-    "see docs/translate-your-own.md, “Troubleshooting”"
+    f"{START} (docs/translate-your-own.md, “Few pairs” and “Troubleshooting”)"
 )
 
 
@@ -128,21 +157,30 @@ def repetition(texts: Sequence[tuple[str, str]], pieces: Sequence[tuple[Pieces, 
 
 
 def _repeating(texts: Sequence[Pieces], pieces: Sequence[Pieces]) -> dict[str, int]:
-    whole, endings = Counter(map(tuple, texts)), Counter(tuple(text[-3:]) for text in texts if len(text) > 3)
-    del whole[()]
-    pairs = [[*pairwise(each)] for each in pieces]
+    whole = Counter(map(tuple, filter(None, texts)))
+    long = [text for text in texts if len(text) > 3]
+    beginnings, endings = (Counter(tuple(text[part]) for text in long) for part in (slice(3), slice(-3, None)))
     return {
         "empty": sum(not text for text in texts),
         "same": max(whole.values(), default=0),
+        "shared": sum(number for number in whole.values() if number > 1),
+        "beginning": max(beginnings.values(), default=0),
         "ending": max(endings.values(), default=0),
-        "loops": sum(len(each) >= 3 and 2 * len(set(each)) <= len(each) for each in pairs),
+        "loops": sum(map(_loops, pieces)),
     }
+
+
+def _loops(pieces: Pieces) -> bool:
+    """Whether a piece comes three times in a row, or half of the pairs of neighbours came before."""
+    pairs = [*pairwise(pieces)]
+    in_a_row = any(one == two and one[0] == one[1] for one, two in pairwise(pairs))
+    return in_a_row or (len(pairs) >= 3 and 2 * len(set(pairs)) <= len(pairs))
 
 
 def repeats(runs: Sequence[Mapping[str, int]]) -> str:
     """That the outputs of runs, of which `repetition` counted, repeat themselves; "" where they do not."""
-    for name, words in REPEATED.items():
-        repeating = [counts for counts in runs if _is_repeated(counts, name)]
+    for name, (share, words) in REPEATED.items():
+        repeating = [counts for counts in runs if _is_repeated(counts, name, share)]
         if repeating:
             keys = ("texts", name, f"references_{name}")
             texts, number, of_references = (sum(counts.get(key, 0) for counts in repeating) for key in keys)
@@ -153,9 +191,9 @@ def repeats(runs: Sequence[Mapping[str, int]]) -> str:
     return ""
 
 
-def _is_repeated(counts: Mapping[str, int], name: str) -> bool:
+def _is_repeated(counts: Mapping[str, int], name: str, share: float) -> bool:
     texts, of_references = (counts.get(key, 0) for key in ("texts", f"references_{name}"))
-    return texts > 0 and counts.get(name, 0) >= max(NEARLY_ALL * texts, OFTENER * of_references)
+    return texts > 0 and counts.get(name, 0) >= max(share * texts, OFTENER * max(of_references, 1))
 
 
 def overlap(in_training: Mapping[str, Mapping[str, int]], even_none: bool = False) -> str:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from paddle_tfm.caveats import CAUSES, Reach, overlap, repeats, repetition, said
+from paddle_tfm.caveats import BY_HEART, CAUSES, FEW_PAIRS, SELDOM, Reach, overlap, repeats, repetition, said, seldom
 
 FULL = {"texts": 10, "cut": 4, "beyond": 6, "longest": 14, "most": 9}
 
@@ -84,6 +84,12 @@ def counted(outputs, references):
         (lambda i, right: f"{i} a man in a park" if i < 93 else f"{right} 0", "93%", "end in the same three words"),
         (lambda i, right: f"{i} {i} {i} {i} {i}" if i < 60 else right, "60%", "repeat the same pieces over and over"),
         (
+            lambda i, right: " ".join(WORDS[i % 40 : i % 40 + 5]),
+            "100%",
+            "are written for several sources, word for word",
+        ),
+        (lambda i, right: right if i % 8 else f"{i} says {i} 9 9 9", "13%", "repeat the same pieces over and over"),
+        (
             lambda i, right: f"{i} in the park in the park in the park {i}",
             "100%",
             "repeat the same pieces over and over",
@@ -122,6 +128,31 @@ def test_texts_without_spaces_are_counted_by_characters():
     references = [f"{chr(0x4E00 + i)}{chr(0x5E00 + 7 * i)}{chr(0x6E00 + 3 * i)}的第{i}" for i in range(60)]
     outputs = [f"{chr(0x4E00 + i)}在公园里" for i in range(60)]
     assert "100% of the outputs end in the same three characters" in repeats([counted(outputs, references)])
+    texts = [
+        *zip(
+            [reference[:3] + "会" * 4 if i % 6 == 0 else reference for i, reference in enumerate(references)],
+            references,
+        )
+    ]
+    sound = repetition([*zip(references, references)], [(right, right) for right in references])
+    assert "17% of the outputs repeat the same pieces" in repeats([repetition(texts, texts)])
+    assert repeats([sound]) == ""
+
+
+# ------------------------------------------------------------------------------------------------------ few pairs
+
+
+def test_pieces_that_a_few_pairs_hold_too_seldom_are_said():
+    def corpus(pairs, words):  # of so many different words on the target side
+        return [(["a", "b"], [f"{7 * i + k}" if words is None else f"{(7 * i + k) % words}" for k in range(7)])
+                for i in range(pairs)]  # fmt: skip
+
+    (sentence,) = seldom(corpus(2000, 2000))
+    assert sentence.startswith("train has 2,000 pairs with 2,000 different target pieces, 7 times each on average: ")
+    assert sentence.endswith("start from the recipe `few-pairs`")
+    assert seldom(corpus(2000, 7 * 2000 // SELDOM)) == []
+    assert seldom(corpus(FEW_PAIRS + 1, None)) == [] != seldom(corpus(FEW_PAIRS, None))
+    assert seldom(corpus(BY_HEART - 1, None)) == []  # a handful is there to be learned by heart
 
 
 def test_what_may_be_the_cause_is_told_once():

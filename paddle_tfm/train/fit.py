@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from paddle_tfm.caveats import Reach, looks_cut
+from paddle_tfm.caveats import Reach, looks_cut, seldom
 from paddle_tfm.data.codec import EncodedTexts
 from paddle_tfm.data.shapes import check_padding, check_texts
 from paddle_tfm.errors import UserError
@@ -57,6 +57,7 @@ def remarks(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> list[str]:
     return [
         *encoded["train"].codec.remarks(),
         *looks_cut([each.text for each in first]),
+        *seldom((each.source, each.target) for each in encoded["train"]),
         *(
             f"{label}: {sentence}"
             for label, reach in reaches(plan, encoded)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from paddle_tfm.data.pairs import Files, pairs, share
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
-from paddle_tfm.validators import one_of
+from paddle_tfm.validators import at_least, one_of
 from paddle_tfm_plugins.dataset._upstream import github
 
 LANGUAGES = ("en", "zh")
@@ -29,6 +30,9 @@ class TatoebaEnZh(Dataset):
     to train, 965 to validate, 981 to test. A Chinese sentence may translate two English ones: of the 981 to test, 197
     have a Chinese side that train or valid holds too, which matters where `source` is zh.
 
+    `train` leaves so many pairs to train on, all translations of the English sentences with the smallest hashes: what a
+    small corpus of everyday sentences is like. Valid and test stay as they are.
+
     The corpus is the one that manythings.org prepared. Its own archive changes over time, so that the file comes from a
     public copy at a fixed commit.
 
@@ -40,24 +44,33 @@ class TatoebaEnZh(Dataset):
     licence = "CC BY 2.0 FR"
     citation = "sentences of tatoeba.org, as prepared by manythings.org/anki (cmn-eng)"
 
-    def __init__(self, source: str = "en", target: str = "zh"):
+    def __init__(self, source: str = "en", target: str = "zh", train: int | None = None):
         one_of(LANGUAGES, source=source, target=target)
         if source == target:
             raise ValueError(f"`target` must be another language than `source`, but both are '{source}'")
         self.languages = source, target
         self.columns = (0, 1) if source == "en" else (1, 0)
+        if train is not None:
+            at_least(1, train=train)
+        self.train = train
 
     @classmethod
     def catalogue(cls) -> list[RemoteFile]:
         return [FILE]
 
     def read(self, split: str, paths: Mapping[str, Path]) -> Iterator[Example]:
-        for pair in pairs(Files(str(paths[FILE.name]))):
-            if split_of(pair[0]) == split:
-                yield Example(*(pair[column] for column in self.columns))
+        of_split = (pair for pair in pairs(Files(str(paths[FILE.name]))) if split_of(pair[0]) == split)
+        if split == "train" and self.train is not None:
+            of_split = iter(heapq.nsmallest(self.train, of_split, key=lambda pair: _position(pair[0])))
+        for pair in of_split:
+            yield Example(*(pair[column] for column in self.columns))
+
+
+def _position(english: str) -> float:
+    return share("".join(filter(str.isalnum, english.casefold())))
 
 
 def split_of(english: str) -> str:
     """The split that an English sentence belongs to, with all its translations."""
-    position = share("".join(filter(str.isalnum, english.casefold())))
+    position = _position(english)
     return "valid" if position < HELD_OUT_SHARE else "test" if position < 2 * HELD_OUT_SHARE else "train"

@@ -456,7 +456,7 @@ DATASET = {
         target="de",
         test="test_2016_flickr",
     ),
-    "tatoeba-en-zh": held("ours", source="en", target="zh"),
+    "tatoeba-en-zh": held("ours", source="en", target="zh", train=None),
     "scan": held("arXiv:1711.00350, experiment 1: the simple split", split="simple", cutoff=None),
     "sigmorphon2020-g2p": held("ours: French", language="fre"),
 }

@@ -51,6 +51,9 @@ def test_tatoeba():
     assert back == {split: [(target, source) for source, target in pairs] for split, pairs in splits.items()}
     known = {chinese for split in ("train", "valid") for _, chinese in splits[split]}
     assert sum(chinese in known for _, chinese in splits["test"]) == 197  # as its docstring says
+    small = read(TatoebaEnZh(train=2000))
+    assert sizes(small) == [2_000, 965, 981] and {*small["train"]} < {*splits["train"]}
+    assert {*read(TatoebaEnZh(train=1000))["train"]} < {*small["train"]}
 
 
 @pytest.mark.parametrize("language", ["fre", "gre", "ice", "kor"])
