@@ -106,6 +106,7 @@ def _with_subcommands(command: click.Command) -> Iterator[click.Command]:
 
 def in_words() -> Iterator[str]:
     """Words that stand in variables where they are said."""
+    from paddle_tfm.caveats import CUT, REPEATED
     from paddle_tfm.comparison.claims.judge import VERDICTS
     from paddle_tfm.comparison.gaps import LAST_BITS
     from paddle_tfm.comparison.report.section_input import NUMBERS
@@ -116,6 +117,7 @@ def in_words() -> Iterator[str]:
     from paddle_tfm.train.ranks.group import RankLost
 
     yield from (*(number.capitalize() for number in NUMBERS), *AXES, *AXES.values(), *VERDICTS, *STATES)
+    yield from (*(words for _share, words in REPEATED.values()), *(remedy for *_cut, remedy in CUT.values()))
     yield from (text for section in LAST_BITS.values() for text in section.values())
     yield from ("train", "training", "valid", "validation", "test", CutShort.how, RankLost.how, COMMAND_LINE)
 

@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass
 from itertools import chain, compress, islice, pairwise
 from typing import Any
 
+from paddle_tfm.language import _, enumerated
 from paddle_tfm.text_lengths import lengths
-from paddle_tfm.units import AT, listed
+from paddle_tfm.units import AT
 
 Pieces = Sequence[Hashable]
 
@@ -53,20 +54,26 @@ class Reach:
     def sentences(self, test: str = "") -> list[str]:
         """None where all fits. `test`: the name of a further test, whose texts these are."""
         said = []
+        numbers = {name: f"{number:,}" for name, number in asdict(self).items()}
         if self.cut or self.beyond:
-            cut = f"{self.cut:,} of {self.texts:,} outputs were cut at {self._limit()}; " if self.cut else ""
-            more = "more" if self.cut else f"more than {self._limit()}"
-            beyond = f"{self.beyond:,} of {self.texts:,} references have {more}, up to {self.longest:,}; "
-            fits = "each reference fits, so they found no end by themselves"
-            if self._is_narrow:
-                said.append(f"{cut}{beyond if self.beyond else ''}{self._remedy(test)}")
-            elif self.cut >= CUT_SHARE * self.texts:
-                said.append(cut + fits)
-        if self.long and not self.beyond:
-            said.append(
-                f"{self.long:,} of {self.texts:,} texts have more than the {self.most:,} pieces that any text of "
-                "training had (model.max_length)"
+            fits = _(
+                "{cut} of {texts} outputs were cut at {limit}; each reference fits, so they found no end by themselves"
             )
+            both = _(
+                "{cut} of {texts} outputs were cut at {limit}; {beyond} of {texts} references have more, up to "
+                "{longest}; {remedy}"
+            )
+            outputs = _("{cut} of {texts} outputs were cut at {limit}; {remedy}")
+            references = _("{beyond} of {texts} references have more than {limit}, up to {longest}; {remedy}")
+            text = (both if self.cut else references) if self.beyond else outputs if self._is_narrow else fits
+            if self._is_narrow or self.cut >= CUT_SHARE * self.texts:
+                said.append(text.format(**numbers, limit=self._limit(), remedy=self._remedy(test)))
+        if self.long and not self.beyond:
+            text = _(
+                "{long} of {texts} texts have more than the {most} pieces that any text of training had "
+                "(model.max_length)"
+            )
+            said.append(text.format(**numbers))
         return said
 
     @property
@@ -76,15 +83,20 @@ class Reach:
 
     def _limit(self) -> str:
         if self.by_search == 0:
-            return f"{self.most:,} pieces (model.max_length − 1)"
-        return "the search's limit" if self._all_by_search() else "the limit of search or model"
+            return _("{most} pieces (model.max_length − 1)").format(most=f"{self.most:,}")
+        return _("the search's limit") if self._all_by_search() else _("the limit of search or model")
 
     def _remedy(self, test: str) -> str:
-        search = "raise the search's max_ratio, max_extra or max_length"
         if self._all_by_search():
-            return search
-        known = f", or set evaluate.tests.{test}.max_length if its encodings know positions beyond" if test else ""
-        return f"{search}, and model.max_length" if self.by_search else f"raise model.max_length{known}"
+            return _("raise the search's max_ratio, max_extra or max_length")
+        if self.by_search:
+            return _("raise the search's max_ratio, max_extra or max_length, and model.max_length")
+        if not test:
+            return _("raise model.max_length")
+        text = _(
+            "raise model.max_length, or set evaluate.tests.{test}.max_length if its encodings know positions beyond"
+        )
+        return text.format(test=test)
 
     def _all_by_search(self) -> bool:
         return self.by_search >= max(self.cut, self.beyond) > 0
@@ -98,7 +110,6 @@ class Reach:
 
 
 FEW_PAIRS = 10_000  # up to so many, the recipe below is the better beginning
-START = f"with fewer than {FEW_PAIRS:,} pairs start from the recipe `few-pairs`"
 BY_HEART = 100  # fewer pairs are there to be learned by heart
 SELDOM = (
     10  # occurrences of a piece, on average. Of 2,000 pairs of Tatoeba one side has 8 with base.yaml (chrF 7) or with
@@ -112,31 +123,43 @@ def seldom(pairs: Iterable[tuple[Pieces, Pieces]]) -> list[str]:
     if not BY_HEART <= len(few) <= FEW_PAIRS:
         return []
     parts = []
-    for side, texts in zip(("source", "target"), zip(*few)):
+    sides = (
+        _("{number} different source pieces, {times} times each"),
+        _("{number} different target pieces, {times} times each"),
+    )
+    for side, texts in zip(sides, zip(*few)):
         often = Counter(chain.from_iterable(texts))
         if often.total() < SELDOM * len(often):
-            parts.append(f"{len(often):,} different {side} pieces, {often.total() / len(often):.0f} times each")
-    if not parts:
-        return []
-    return [
-        f"train has {len(few):,} pairs with {' and '.join(parts)} on average: too seldom to be learned. Fewer pieces "
-        f"occur oftener (tokenizer.size, vocabulary.min_frequency); {START}"
-    ]
+            parts.append(side.format(number=f"{len(often):,}", times=f"{often.total() / len(often):.0f}"))
+    text = _(
+        "train has {pairs} pairs with {pieces} on average: too seldom to be learned. Fewer pieces occur oftener "
+        "(tokenizer.size, vocabulary.min_frequency); {start}"
+    )
+    return [text.format(pairs=f"{len(few):,}", pieces=enumerated(parts), start=_start())] if parts else []
+
+
+def _start() -> str:
+    return _("with fewer than {pairs} pairs start from the recipe `few-pairs`").format(pairs=f"{FEW_PAIRS:,}")
 
 
 OFTENER = 5  # times as many outputs as references repeat themselves, before that is said
 REPEATED = {  # kind → (share of the outputs from which on it is said, words)
-    "empty": (0.5, "are empty"),
-    "same": (0.5, "are one and the same"),
-    "shared": (0.5, "are written for several sources, word for word"),
-    "beginning": (0.5, "begin with the same three {unit}"),
-    "ending": (0.5, "end in the same three {unit}"),
-    "loops": (0.1, "repeat the same pieces over and over"),
+    "empty": (0.5, "{share} of the outputs{where} are empty{few}"),
+    "same": (0.5, "{share} of the outputs{where} are one and the same{few}"),
+    "shared": (0.5, "{share} of the outputs{where} are written for several sources, word for word{few}"),
+    "beginning": (0.5, "{share} of the outputs{where} begin with the same three {unit}{few}"),
+    "ending": (0.5, "{share} of the outputs{where} end in the same three {unit}{few}"),
+    "loops": (0.1, "{share} of the outputs{where} repeat the same pieces over and over{few}"),
 }
-CAUSES = (
-    "little was learned yet. Likely too few pairs or steps, or a learning rate that does not fit; "
-    f"{START} (docs/translate-your-own.md, “Few pairs” and “Troubleshooting”)"
-)
+
+
+def causes() -> str:
+    """What stands behind the first sentence of outputs that repeat themselves."""
+    text = _(
+        ": little was learned yet. Likely too few pairs or steps, or a learning rate that does not fit; {start} "
+        "(docs/translate-your-own.md, “Few pairs” and “Troubleshooting”)"
+    )
+    return text.format(start=_start())
 
 
 def repetition(texts: Sequence[tuple[str, str]], pieces: Sequence[tuple[Pieces, Pieces]]) -> dict[str, int]:
@@ -184,10 +207,15 @@ def repeats(runs: Sequence[Mapping[str, int]]) -> str:
         if repeating:
             keys = ("texts", name, f"references_{name}")
             texts, number, of_references = (sum(counts.get(key, 0) for counts in repeating) for key in keys)
-            where = "" if len(repeating) == len(runs) else f" in {len(repeating)} of {len(runs)} runs"
-            words = words.format(unit="words" if "words" in repeating[0] else "characters")
-            few = f" (of the references {of_references / texts:.0%})" if of_references >= 0.02 * texts else ""
-            return f"{number / texts:.0%} of the outputs{where} {words}{few}: {CAUSES}"
+            where = _(" in {number} of {runs} runs").format(number=len(repeating), runs=len(runs))
+            few = _(" (of the references {share})").format(share=f"{of_references / texts:.0%}")
+            sentence = _(words).format(
+                share=f"{number / texts:.0%}",
+                where="" if len(repeating) == len(runs) else where,
+                unit=_("words") if "words" in repeating[0] else _("characters"),
+                few=few if of_references >= 0.02 * texts else "",
+            )
+            return f"{sentence}{causes()}"
     return ""
 
 
@@ -204,12 +232,16 @@ def overlap(in_training: Mapping[str, Mapping[str, int]], even_none: bool = Fals
             pairs) that the training split has too.
     """
     parts = []
+    of_pairs, of_texts = (
+        _("{sources} of {texts} sources and {pairs} pairs of {split}"),
+        _("{sources} of {texts} texts of {split}"),
+    )
     for split, counts in in_training.items():
-        pairs = f" and {counts['pairs']:,} pairs" if "pairs" in counts else ""
-        what = f"{counts.get('sources', 0):,} of {counts.get('texts', 0):,} {'sources' if pairs else 'texts'}{pairs}"
-        parts.append(f"{what} of {split}")
+        numbers = {name: f"{counts.get(name, 0):,}" for name in ("sources", "texts", "pairs")}
+        parts.append((of_pairs if "pairs" in counts else of_texts).format(**numbers, split=_(split)))
     is_none = not any(counts.get("sources") for counts in in_training.values())
-    return "" if not parts or (is_none and not even_none) else f"in the training split too: {'; '.join(parts)}"
+    text = _("in the training split too: {parts}").format(parts=_("; ").join(parts))
+    return "" if not parts or (is_none and not even_none) else text
 
 
 CUT = {  # by what texts look cut → the mark, and what helps
@@ -225,8 +257,12 @@ def looks_cut(targets: Sequence[str]) -> list[str]:
     for program, (pattern, mark, remedy) in CUT.items():
         number = sum(bool(re.search(pattern, text)) for text in targets)
         if number > OFTEN * len(targets):
-            held = f"{number:,} of the first {len(targets):,} targets of train hold “{mark}”"
-            return [f"{held}: {program} seems to have cut them, and scores and outputs would be of pieces; {remedy}"]
+            text = _(
+                "{number} of the first {targets} targets of train hold “{mark}”: {program} seems to have cut them, and "
+                "scores and outputs would be of pieces; {remedy}"
+            )
+            numbers = {"number": f"{number:,}", "targets": f"{len(targets):,}"}
+            return [text.format(**numbers, mark=mark, program=program, remedy=_(remedy))]
     return []
 
 
@@ -248,9 +284,15 @@ def said(variants: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     if any("test" in (run.get("caveats") or {}) for runs in variants.values() for run in runs):
         lines.pop("valid", None)  # the scores are of the test
 
-    def whose(names: Sequence[str]) -> str:
-        return "" if len(variants) == 1 else f", {'each variant' if len(names) == len(variants) else listed(names)}"
+    def which(texts: str, names: Sequence[str]) -> str:
+        each = _("each variant") if len(names) == len(variants) else enumerated(names)
+        return _(", ").join([_(texts), each] if len(variants) > 1 else [_(texts)])
 
-    notes = [f"{texts}{whose(names)}: {sentence}" for texts, here in lines.items() for sentence, names in here.items()]
-    first = next((i for i, sentence in enumerate(notes) if sentence.endswith(CAUSES)), 0)  # whose causes are told
-    return [sentence if i == first else sentence.removesuffix(f": {CAUSES}") for i, sentence in enumerate(notes)]
+    notes = [beside(which(texts, names), text) for texts, here in lines.items() for text, names in here.items()]
+    first = next((i for i, sentence in enumerate(notes) if sentence.endswith(causes())), 0)  # whose causes are told
+    return [sentence if i == first else sentence.removesuffix(causes()) for i, sentence in enumerate(notes)]
+
+
+def beside(which: str, sentence: str) -> str:
+    """A sentence, with the texts that it is of."""
+    return _("{which}: {sentence}").format(which=_(which), sentence=sentence)

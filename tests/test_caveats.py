@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from paddle_tfm.caveats import BY_HEART, CAUSES, FEW_PAIRS, SELDOM, Reach, overlap, repeats, repetition, said, seldom
+from paddle_tfm.caveats import BY_HEART, FEW_PAIRS, SELDOM, Reach, causes, overlap, repeats, repetition, said, seldom
 
 FULL = {"texts": 10, "cut": 4, "beyond": 6, "longest": 14, "most": 9}
 
@@ -159,5 +159,5 @@ def test_what_may_be_the_cause_is_told_once():
     empty = {"caveats": {"test": {"repetition": counted([""] * 100, SENTENCES)}}}
     same = {"caveats": {"test": {"repetition": counted(["a man ."] * 100, SENTENCES)}}}
     one, other = said({"a": [empty], "b": [same]})
-    assert one.startswith("test, a: 100% of the outputs are empty: ") and one.endswith(CAUSES)
+    assert one.startswith("test, a: 100% of the outputs are empty: ") and one.endswith(causes())
     assert other == "test, b: 100% of the outputs are one and the same"

@@ -11,6 +11,7 @@ from paddle_tfm.caveats import Reach
 from paddle_tfm.data.codec import Codec, Encoded
 from paddle_tfm.data.vocabulary import EOS, UNKNOWN
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Example, Hypothesis, Search
 from paddle_tfm.search.decoding import decode_all, max_length
@@ -137,9 +138,10 @@ class Remarks:
         """None where all is well."""
         said = self.reach.sentences()
         if self.unknown:
-            share = self.unknown / self.pieces
-            said.append(
-                f"{share:.1%} of the source's pieces ({self.unknown:,} of {self.pieces:,}) are unknown to the model: "
-                "is the text of the language, the case and the cut into words that it learned?"
+            text = _(
+                "{share} of the source's pieces ({unknown} of {pieces}) are unknown to the model: is the text of the "
+                "language, the case and the cut into words that it learned?"
             )
+            numbers = {"unknown": f"{self.unknown:,}", "pieces": f"{self.pieces:,}"}
+            said.append(text.format(share=f"{self.unknown / self.pieces:.1%}", **numbers))
         return said

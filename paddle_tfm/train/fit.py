@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from paddle_tfm.caveats import Reach, looks_cut, seldom
+from paddle_tfm.caveats import Reach, beside, looks_cut, seldom
 from paddle_tfm.data.codec import EncodedTexts
 from paddle_tfm.data.shapes import check_padding, check_texts
 from paddle_tfm.errors import UserError
@@ -33,7 +33,7 @@ def require_fit(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> None:
             check_padding(test.max_length or model.max_length, name, test.padding, encoded[test.texts(name)])
     for label, reach in reaches(plan, encoded):
         if 2 * (reach.beyond - reach.by_search) > reach.texts:  # the search can still be changed after the training
-            raise UserError(f"{label}: {reach.sentences(label.partition(AT)[2])[0]}")
+            raise UserError(beside(label, reach.sentences(label.partition(AT)[2])[0]))
 
 
 def reaches(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> Iterator[tuple[str, Reach]]:
@@ -59,7 +59,7 @@ def remarks(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> list[str]:
         *looks_cut([each.text for each in first]),
         *seldom((each.source, each.target) for each in encoded["train"]),
         *(
-            f"{label}: {sentence}"
+            beside(label, sentence)
             for label, reach in reaches(plan, encoded)
             for sentence in reach.sentences(label.partition(AT)[2])
         ),

@@ -91,7 +91,7 @@ def test_lists_of_pieces(tmp_path, content):
         ("a\nb\na\n", "line 3: the piece 'a' stands in line 1 already"),
         ("the 12\nof\n", "line 2: must hold a piece, alone or .* but is 'of'"),
         ("a sentence of words\n", "line 1: must hold a piece"),
-        ("\0\1\n", "line 1: holds control characters"),
+        ("\1\2\n", "line 1: holds control characters"),
         ("\n", "no piece in it"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from paddle_tfm.cli.common import console, create_registry, device_option, notes
 from paddle_tfm.cli.evaluate import scores
 from paddle_tfm.cli.evaluate.scores import QUARTERS
 from paddle_tfm.cli.tables import emit, table_options
+from paddle_tfm.language import english
 
 search_option = click.option("--search", default=None, help="greedy, or {name: beam, size: 10}. Default: the recipe's.")
 checkpoint_option = click.option(
@@ -73,7 +75,9 @@ def command(plugins, device, **options: Any) -> None:
     from paddle_tfm.cli.evaluate.evaluation import Evaluation
 
     evaluation = Evaluation(wanted, registry)
-    results, metrics = evaluation.results(), evaluation.metrics
+    metrics = evaluation.metrics
+    with english() if wanted.form else nullcontext():
+        results = evaluation.results()
     if wanted.form is None:
         scores.show(results, metrics)
     if file := evaluation.file():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from paddle_tfm.cli.common import check_output, console, warn
 from paddle_tfm.cli.tables import print_table
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.tabular import ESSENTIAL, Column, Table, column
 
 QUARTERS = "quarters"
@@ -29,9 +30,10 @@ def write_beside(file: Path, predictions: Sequence[Prediction], printer: Console
     try:
         write_predictions(file, predictions)
     except OSError as error:
-        warn(f"{file}: predictions are not written: {error.strerror}; --out FILE writes them elsewhere")
+        text = _("{file}: predictions are not written: {why}; --out FILE writes them elsewhere")
+        warn(text.format(file=file, why=error.strerror))
         return None
-    printer.print(f"predictions  {file}", markup=False, soft_wrap=True)
+    printer.print(f"{_('predictions')}  {file}", markup=False, soft_wrap=True)
     return str(file)
 
 
@@ -41,10 +43,11 @@ def show(results: Mapping[str, Any], metrics: Mapping[str, Metric]) -> None:
 
     from paddle_tfm import units
 
-    source = f" in {results['hypotheses']}" if results["hypotheses"] else ""
-    console().print(
-        escape(f"{results['run']} on {results['examples']:,} {results['split']} examples{source}"), soft_wrap=True
-    )
+    text = _("{run} on {examples} {split} examples")
+    text = text.format(run=results["run"], examples=f"{results['examples']:,}", split=_(results["split"]))
+    if results["hypotheses"]:
+        text = _("{scored} in {file}").format(scored=text, file=results["hypotheses"])
+    console().print(escape(text), soft_wrap=True)
     rows = [
         {"metric": units.metric_name(name), "value": units.text(value, _unit(name, metrics))}
         for name, value in results["metrics"].items()
@@ -53,12 +56,15 @@ def show(results: Mapping[str, Any], metrics: Mapping[str, Metric]) -> None:
     for sentence in results["caveats"]:
         console().print(f"[yellow]{escape(sentence)}[/]")
     if "drift" in results:
-        changed = f"{results['changed_outputs']:,} of {results['examples']:,} outputs changed"
-        console().print(f"{changed}, log-probabilities by up to {results['drift']:.2g} nats", markup=False)
+        text = _("{changed} of {examples} outputs changed, log-probabilities by up to {drift} nats")
+        numbers = {
+            name: f"{results[key]:,}" for name, key in (("changed", "changed_outputs"), ("examples", "examples"))
+        }
+        console().print(text.format(**numbers, drift=f"{results['drift']:.2g}"), markup=False)
     for name, signature in results["signatures"].items():
         console().print(escape(f"{units.metric_name(name)}  {signature}"))
     if results["buckets"]:
-        print_table(table(results, metrics), "in --json and --csv")
+        print_table(table(results, metrics), _("in --json and --csv"))
 
 
 def table(results: Mapping[str, Any], metrics: Mapping[str, Metric]) -> Table:

@@ -62,7 +62,7 @@ def model(settings: Mapping) -> str:
     """The shape of a model and its parts."""
     if not settings:
         return ""
-    encoder, decoder = (settings.get(f"{side}_layers") for side in ("encoder", "decoder"))
+    encoder, decoder = settings["encoder_layers"], settings["decoder_layers"]
     if encoder == 0 or decoder == 0:
         stacks = counted(encoder or decoder, "encoder layer" if encoder else "decoder layer")
     else:
