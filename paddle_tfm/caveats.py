@@ -286,7 +286,7 @@ def said(variants: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
 
     def which(texts: str, names: Sequence[str]) -> str:
         each = _("each variant") if len(names) == len(variants) else enumerated(names)
-        return _(", ").join([_(texts), each] if len(variants) > 1 else [_(texts)])
+        return _("{texts}, {variants}").format(texts=_(texts), variants=each) if len(variants) > 1 else texts
 
     notes = [beside(which(texts, names), text) for texts, here in lines.items() for text, names in here.items()]
     first = next((i for i, sentence in enumerate(notes) if sentence.endswith(causes())), 0)  # whose causes are told

@@ -11,6 +11,7 @@ from typing import Any
 
 from paddle_tfm.component_source import docstring
 from paddle_tfm.errors import Problem, RecipeError, UserError
+from paddle_tfm.language import _
 from paddle_tfm.plugin_errors import of_plugin, summary
 from paddle_tfm.plugins import Provider
 
@@ -118,7 +119,9 @@ class ComponentPlan:
         try:
             return self.cls(**arguments)
         except ValueError as error:
-            raise RecipeError("recipe", [Problem(self.path, f"'{self.name}' refuses: {error}")]) from error
+            raise RecipeError(
+                "recipe", [Problem(self.path, _("'{name}' refuses: {why}").format(name=self.name, why=error))]
+            ) from error
         except Exception as error:
             if (plugin_error := of_plugin(error)) is not None:
                 raise RecipeError("recipe", [Problem(self.path, str(plugin_error))]) from error

@@ -184,7 +184,7 @@ def decoded(file: Any, name: File, encoding: str | None = None, undecodable: lis
             yield line.decode(encoding)
         except UnicodeDecodeError as error:
             if undecodable is None:
-                raise UserError(f"{at_line(name, number)}: {_not_decodable(error)}") from error
+                raise UserError(at_line(name, number, _not_decodable(error))) from error
             undecodable.append(number)
             yield line.decode(encoding, errors="replace")
         encoding = "utf-8" if encoding == "utf-8-sig" else encoding
@@ -208,9 +208,10 @@ def _not_decodable(error: UnicodeDecodeError) -> str:
     )
 
 
-def at_line(file: File, number: int) -> str:
-    """Where something is: `train.tsv, line 3`."""
-    return _("{file}, line {number}").format(file=file, number=number)
+def at_line(file: File, number: int, sentence: str = "") -> str:
+    """Where something is: `train.tsv, line 3`; and what is said of it."""
+    which = _("{file}, line {number}").format(file=file, number=number)
+    return _("{which}: {sentence}").format(which=which, sentence=sentence) if sentence else which
 
 
 def one_line(text: str) -> str:

@@ -154,11 +154,11 @@ def _table(texts: Iterator[str], path: File, files: Files, is_csv: bool, say: Ca
             is_header, names = False, [cell.strip() for cell in cells]
             for column in () if wanted else columns:
                 if column not in names:
-                    raise UserError(f"{at_line(path, number)}: {unknown('column', column, names)}")
+                    raise UserError(at_line(path, number, unknown("column", column, names)))
             wanted = wanted or [names.index(str(column)) for column in columns]
             continue
         if len(cells) == 1:
-            raise UserError(f"{at_line(path, number)}: {_one_cell(cells[0], delimiter)}")
+            raise UserError(at_line(path, number, _one_cell(cells[0], delimiter)))
         if len(cells) <= max(wanted):
             of_number = _("column {number}, counted from 0").format(number=max(wanted))
             which = of_number if isinstance(columns[0], int) else f"`{columns}`"

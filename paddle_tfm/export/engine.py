@@ -15,6 +15,7 @@ from paddle_tfm.export.ctranslate2.spec import load_ctranslate2
 from paddle_tfm.export.ctranslate2.variables import TARGET
 from paddle_tfm.export.folder import PAGE, export, export_folder, is_current, source_of
 from paddle_tfm.files import json_text, read_json, remove, write_whole
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Search
 from paddle_tfm.train.run import Run
 
@@ -56,13 +57,13 @@ def open_engine(
             raise ExportRefused(f"{refused}; --engine {PADDLE} translates without it") from refused
     try:
         if device != "cpu":
-            raise UserError(f"Paddle computes on {device}")
+            raise UserError(_("Paddle computes on {device}").format(device=device))
         _require_same(search, rules)
         engine = _load(run, rules, _proved(run, rules, checkpoint, make, report), scores)
     except UserError as reason:
-        report(f"engine: {PADDLE}, as {reason}")
+        report(_("engine: {engine}, as {reason}").format(engine=PADDLE, reason=reason))
         return None
-    report(f"engine: {TARGET}")
+    report(_("engine: {engine}").format(engine=TARGET))
     return engine
 
 
@@ -70,7 +71,8 @@ def _require_same(search: Search, rules: Rules) -> None:
     """Raises UserError where CTranslate2 may write something else by a search."""
     if "penalty" in rules.held(search):
         name = rules.name(search)
-        raise UserError(f"search '{name}' may give other outputs with {TARGET} (--engine {TARGET} takes it)")
+        text = _("search '{name}' may give other outputs with {engine} (--engine {engine} takes it)")
+        raise UserError(text.format(name=name, engine=TARGET))
 
 
 def _load(run: Run, rules: Rules, folder: Path, scores: bool) -> Callable[..., Any]:
@@ -94,7 +96,7 @@ def exported(run: Run, rules: Rules, checkpoint: str = "best", report: Report = 
     folder, source = export_folder(run, checkpoint=checkpoint), source_of(run, checkpoint, "float32")
     if not is_current(folder, source):
         proof = export(run, rules, folder, checkpoint=checkpoint, report=report)
-        report(f"exported to {folder}: {proof.sentence()}")
+        report(_("exported to {folder}: {proof}").format(folder=folder, proof=proof.sentence()))
     return folder
 
 
@@ -117,20 +119,23 @@ def _proved(run: Run, rules: Rules, checkpoint: str, make: bool, report: Report)
     if reason := _remembered(refused, tried):
         raise UserError(reason)
     if not make:
-        raise UserError(
-            "this run has no export yet, which takes longer than a few texts: "
-            f"`paddle-tfm export RUN --to {TARGET}` makes it"
+        text = _(
+            "this run has no export yet, which takes longer than a few texts: `paddle-tfm export RUN --to {engine}` "
+            "makes it"
         )
-    report(f"exporting to {TARGET}, once; Ctrl-C continues without it, and --engine {PADDLE} never makes one")
+        raise UserError(text.format(engine=TARGET))
+    text = _("exporting to {engine}, once; Ctrl-C continues without it, and --engine {paddle} never makes one")
+    report(text.format(engine=TARGET, paddle=PADDLE))
     try:
         exported(run, rules, checkpoint, report)
     except ExportRefused as error:
         _remember(refused, {"reason": str(error), **tried})
         raise
     except OSError as error:
-        raise UserError(f"the export cannot be written: {folder}: {error.strerror}") from error
+        text = _("the export cannot be written: {folder}: {why}")
+        raise UserError(text.format(folder=folder, why=error.strerror)) from error
     except KeyboardInterrupt:
-        raise UserError("the export was stopped") from None
+        raise UserError(_("the export was stopped")) from None
     remove(refused, ignore_errors=True)
     return folder
 

@@ -15,6 +15,7 @@ from paddle_tfm.export.ctranslate2.spec import load_ctranslate2, save
 from paddle_tfm.export.ctranslate2.variables import TARGET, Variables, variables
 from paddle_tfm.export.proof import Proof, prove
 from paddle_tfm.files import beside, json_text, read_json, remove, sha256
+from paddle_tfm.language import _
 from paddle_tfm.train import checkpoint as saved
 from paddle_tfm.train import manifest
 from paddle_tfm.train.identity import read_identity
@@ -105,7 +106,7 @@ def export(
     with _partial(folder) as partial:  # where that cannot be made, no text is read
         sentences = proof_sentences(run)
         _write(run, model, "float32", partial)
-        report(f"comparing {len(sentences)} outputs with Paddle's")
+        report(_("comparing {number} outputs with Paddle's").format(number=len(sentences)))
         proof = prove(run.model, run.codec, partial, model, sentences)
         scores = {}
         if quantization != "float32":
@@ -149,7 +150,7 @@ def _write(run: Run, model: Variables, quantization: str, folder: Path) -> None:
     sides: Sequence[tuple] = [("target", codec.target, codec.target_vocabulary)]
     if not decoder_only:
         sides = [("source", codec.source, codec.source_vocabulary), *sides]
-    for side, tokenizer, _ in sides:
+    for side, tokenizer, _vocabulary in sides:
         (folder / side).mkdir(parents=True, exist_ok=True)
         tokenizer.save(folder / side)
     save(model, [vocabulary.pieces for *_, vocabulary in sides], quantization, folder)

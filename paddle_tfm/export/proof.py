@@ -17,6 +17,7 @@ from paddle_tfm.export.ctranslate2.generator import ExportedGenerator
 from paddle_tfm.export.ctranslate2.rules import ExportRefused
 from paddle_tfm.export.ctranslate2.variables import Variables
 from paddle_tfm.inference.generate import continue_ids
+from paddle_tfm.language import _
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Decoding, Hypothesis, Search
 from paddle_tfm.search.decoding import decode_all
@@ -36,8 +37,9 @@ class Proof(NamedTuple):
 
     def sentence(self) -> str:
         """What it says, for a person."""
-        text = f"{self.same} of {self.sentences} greedy outputs the same"
-        return text + (f", {self.ties} with a tie of up to {self.largest_tie:.1g} nats" if self.ties else "")
+        text = _("{same} of {sentences} greedy outputs the same").format(same=self.same, sentences=self.sentences)
+        ties = _(", {number} with a tie of up to {most} nats").format(number=self.ties, most=f"{self.largest_tie:.1g}")
+        return text + (ties if self.ties else "")
 
 
 class Argmax(Search):

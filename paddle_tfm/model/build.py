@@ -11,6 +11,7 @@ from paddle_tfm import randomness
 from paddle_tfm.components import ComponentPlan
 from paddle_tfm.data.vocabulary import PAD, UNKNOWN
 from paddle_tfm.errors import Problem, RecipeError
+from paddle_tfm.language import _
 from paddle_tfm.layers import Embedding
 from paddle_tfm.model.initialize import initialize
 from paddle_tfm.model.stack import Decoder, Encoder, Layer, Stack
@@ -79,7 +80,9 @@ class _Builder:
                 initialize(model, initializer, self.seed)
             except ValueError as error:
                 component = self.plan.initializer
-                self.problems.append(Problem(component.path, f"'{component.name}' refuses: {error}"))
+                self.problems.append(
+                    Problem(component.path, _("'{name}' refuses: {why}").format(name=component.name, why=error))
+                )
         return model
 
     def _incomplete(self) -> bool:
@@ -167,7 +170,9 @@ class _Builder:
         try:
             geometry = self.plan.geometry(stack, sublayer)
         except ValueError as error:
-            self.problems.append(Problem(attention.path, f"'{attention.name}' refuses: {error}"))
+            self.problems.append(
+                Problem(attention.path, _("'{name}' refuses: {why}").format(name=attention.name, why=error))
+            )
             return []
         kwargs = {"num_heads": geometry.score_heads, "head_dim": geometry.head_dim}
         encodings: list[PositionalEncoding] = []

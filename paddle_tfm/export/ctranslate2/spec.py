@@ -13,6 +13,7 @@ import paddle
 from paddle_tfm.data.vocabulary import BOS, EOS, SPECIAL, UNKNOWN
 from paddle_tfm.errors import UserError
 from paddle_tfm.export.ctranslate2.variables import Variables
+from paddle_tfm.language import _
 
 QUANTIZATIONS = ("float32", "int8", "int16", "bfloat16")
 TESTED = (4, 8, 1)  # before, a damaged file could write beyond its memory
@@ -28,10 +29,11 @@ def load_ctranslate2() -> ModuleType:
     try:
         import ctranslate2
     except ImportError as error:
-        raise UserError(f"CTranslate2 is not installed: {how}") from error
+        raise UserError(_("CTranslate2 is not installed: {how}").format(how=how)) from error
     version = tuple(int(part) for part in ctranslate2.__version__.split(".")[:3] if part.isdecimal())
     if version < TESTED:
-        raise UserError(f"CTranslate2 must be of version 4.8.1 or later, but is {ctranslate2.__version__}: {how}")
+        text = _("CTranslate2 must be of version 4.8.1 or later, but is {version}: {how}")
+        raise UserError(text.format(version=ctranslate2.__version__, how=how))
     return ctranslate2
 
 
