@@ -143,6 +143,8 @@ def _table(texts: Iterator[str], path: File, files: Files, is_csv: bool, say: Ca
     is_header = not wanted if files.header is None else files.header
     first = True
     for number, cells in _cells(texts, path, delimiter, quoted):
+        if len(cells) == 1:
+            raise UserError(f"{path}, line {number}: {_one_cell(cells[0], delimiter)}")
         if is_header:
             is_header, names = False, [cell.strip() for cell in cells]
             for column in () if wanted else columns:
@@ -150,8 +152,6 @@ def _table(texts: Iterator[str], path: File, files: Files, is_csv: bool, say: Ca
                     raise UserError(f"{path}, line {number}: {unknown('column', column, names)}")
             wanted = wanted or [names.index(str(column)) for column in columns]
             continue
-        if len(cells) == 1:
-            raise UserError(f"{path}, line {number}: {_one_cell(cells[0], delimiter)}")
         if len(cells) <= max(wanted):
             which = f"column {max(wanted)}, counted from 0" if isinstance(columns[0], int) else f"`{columns}`"
             raise UserError(f"{path}, line {number}: {len(cells)} columns, but `columns` asks for {which}")

@@ -13,6 +13,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import limits
 
 Origins = dict[str, tuple[str, int]]  # dotted path → (file, line); "" → the recipe itself, beside its bases
+FULL_WIDTH = re.compile("[：，【】［］｛｝“”]")
 COMMAND_LINE = "command line"  # the file of what an override set, whose line is 0
 
 
@@ -78,11 +79,19 @@ def _read(text: str, name: str) -> tuple[object, Origins]:
         return loader.construct_document(node), lines.origins
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UserError(f"{name} line {line}: not valid YAML: {error.problem}") from error
+        raise UserError(f"{name} line {line}: not valid YAML: {error.problem}{_full_width(text, line)}") from error
     except RecursionError as error:
         raise UserError(f"{name} line {loader.line + 1}: nested more than {limits.DEPTH} deep") from error
     except (yaml.YAMLError, ValueError, LookupError, OverflowError) as error:  # `!!bool x`, `"\UFFFFFFFF"`
         raise UserError(f"{name}: not valid YAML: {error}") from error
+
+
+def _full_width(text: str, line: int) -> str:
+    """The mark of a Chinese keyboard in that line or the one before: YAML then notices only after it."""
+    for number, words in list(enumerate(text.split("\n")[:line], 1))[:-3:-1]:
+        if found := FULL_WIDTH.search(words):
+            return f"; line {number} has `{found[0]}`, but YAML's own marks are half-width: `: , [ ] {{ }} \"`"
+    return ""
 
 
 class _Lines:
@@ -143,7 +152,7 @@ def read_text(path: Path, name: str) -> str:
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{name}: not UTF-8 text (byte {error.start})") from error
+        raise UserError(f"{name}: not UTF-8 text (byte {error.start}); a recipe is YAML, saved as UTF-8") from error
 
 
 def recipe_text(value: object) -> str:
