@@ -89,8 +89,8 @@ def _read(text: str, name: str) -> tuple[object, Origins]:
 def _full_width(text: str, line: int) -> str:
     """The mark of a Chinese keyboard in that line or the one before: YAML then notices only after it."""
     for number, words in list(enumerate(text.split("\n")[:line], 1))[:-3:-1]:
-        if found := FULL_WIDTH.search(words):
-            return f"; line {number} has `{found[0]}`, but YAML's own marks are half-width: `: , [ ] {{ }} \"`"
+        if mark := FULL_WIDTH.search(words):
+            return f"; line {number} has `{mark[0]}`, but YAML's own marks are half-width: `: , [ ] {{ }} \"`"
     return ""
 
 
