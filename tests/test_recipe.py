@@ -94,7 +94,7 @@ def test_every_path_has_its_line():
         ),
         (
             "a：1\nb: 2\n",
-            "f line 2: not valid YAML: mapping values are not allowed here; line 1 has `：`, but YAML's own",
+            "f line 2: not valid YAML: mapping values are not allowed here; `：`, here or in the",
         ),
         ("a: *x\n", "f line 1: not valid YAML: found undefined alias 'x'"),
         ("? [a]\n: 1\n", "f line 1: not valid YAML: a key must be a word"),

@@ -79,19 +79,15 @@ def _read(text: str, name: str) -> tuple[object, Origins]:
         return loader.construct_document(node), lines.origins
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UserError(f"{name} line {line}: not valid YAML: {error.problem}{_full_width(text, line)}") from error
+        mark = FULL_WIDTH.search("\n".join(text.split("\n")[max(line - 2, 0) : line]))  # noticed only in the line after
+        hint = (
+            f"; `{mark[0]}`, here or in the line before, is full-width, but YAML's marks are half-width" if mark else ""
+        )
+        raise UserError(f"{name} line {line}: not valid YAML: {error.problem}{hint}") from error
     except RecursionError as error:
         raise UserError(f"{name} line {loader.line + 1}: nested more than {limits.DEPTH} deep") from error
     except (yaml.YAMLError, ValueError, LookupError, OverflowError) as error:  # `!!bool x`, `"\UFFFFFFFF"`
         raise UserError(f"{name}: not valid YAML: {error}") from error
-
-
-def _full_width(text: str, line: int) -> str:
-    """The mark of a Chinese keyboard in that line or the one before: YAML then notices only after it."""
-    for number, words in list(enumerate(text.split("\n")[:line], 1))[:-3:-1]:
-        if mark := FULL_WIDTH.search(words):
-            return f"; line {number} has `{mark[0]}`, but YAML's own marks are half-width: `: , [ ] {{ }} \"`"
-    return ""
 
 
 class _Lines:
