@@ -50,6 +50,7 @@ def command(folders, quick, slow, sentences, out, plugins, device) -> None:
         for folder in folders:
             if folder.is_dir() and not os.access(folder, os.W_OK):
                 raise UserError(f"{folder} cannot be written; --out DIR writes the page elsewhere")
+    load_paddle()  # quietly, before what reads runs imports it
     runs = [run for folder in folders for run in runs_in(folder)]
     runs = list({run.resolve(): run for run in runs}.values())
     if len(runs) > 1:
@@ -59,9 +60,7 @@ def command(folders, quick, slow, sentences, out, plugins, device) -> None:
         _compare(folders, out, create_registry(plugins), slow, sentences)
         return
     registry = create_registry(plugins)
-    if quick:
-        load_paddle()
-    else:
+    if not quick:
         use_device(device)
     path = _card(runs[0], registry, quick, out or runs[0], sentences)
     console().print(f"card  {path}", markup=False, soft_wrap=True)
