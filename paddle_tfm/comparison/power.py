@@ -118,7 +118,7 @@ def power(recipe: Recipe, folder: Path) -> Table[Seen] | None:
             return ""
         if value > known.largest:
             return _("none")
-        return units.difference(value, known.unit).removeprefix("+")
+        return units.difference(value, known.unit, value).removeprefix("+")
 
     columns: list[Column[Seen]] = [
         column("what", "differences", of=lambda row: row.what),
