@@ -112,7 +112,8 @@ def _typed(option: Option, setting: object) -> object:
     except TypeError:  # a value that no recipe can hold, given in Python
         return setting
     except ValidationError as error:
-        reasons = dict.fromkeys(each["msg"].removeprefix("Input should be ") for each in error.errors())  # of a union
+        words = (each["msg"].removeprefix("Input should be ") for each in error.errors())  # of a union
+        reasons = dict.fromkeys({"a valid string": "text", "a valid array": "a list"}.get(each, each) for each in words)
         if type(None) in typing.get_args(option.annotation):
             reasons["null"] = None
         raise ValueError(f"must be {' or '.join(reasons)}, but is {setting!r}") from error

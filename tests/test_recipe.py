@@ -92,6 +92,10 @@ def test_every_path_has_its_line():
             "a: 1\nb: !!python/object/apply:os.system [ls]\n",
             "f line 2: not valid YAML: could not determine a constructor for the tag 'tag:yaml.org,2002:python/object",
         ),
+        (
+            "a：1\nb: 2\n",
+            "f line 2: not valid YAML: mapping values are not allowed here; `：`, here or in the",
+        ),
         ("a: *x\n", "f line 1: not valid YAML: found undefined alias 'x'"),
         ("? [a]\n: 1\n", "f line 1: not valid YAML: a key must be a word"),
         ("a: !!bool x\n", "f: not valid YAML: 'x'"),
@@ -460,6 +464,7 @@ def test_the_text_of_an_error_is_a_table():
         ("model: 3", "line 2  model  must be a mapping, but is 3"),
         ("train: {steps: 1.5}", "line 2  train.steps  must be a whole number, but is 1.5"),
         ("train: {steps: 0}", "line 2  train.steps  must be greater than 0, but is 0"),
+        ("train:\n  steps：20", "line 2  train  must be a mapping, but is 'steps：20'; write `key: value`, with a"),
         ("model:", "line 2  model  must be a mapping, but is empty"),
         ("train: {label_smoothing: x}", "line 2  train.label_smoothing  must be a number, but is 'x'"),
         ("model: {scale_embedding: yes}", "line 2  model.scale_embedding  must be true or false, but is 'yes'"),

@@ -52,6 +52,7 @@ def command(folders, quick, slow, sentences, out, plugins, device) -> None:
             if folder.is_dir() and not os.access(folder, os.W_OK):
                 text = _("{folder} cannot be written; --out DIR writes the page elsewhere")
                 raise UserError(text.format(folder=folder))
+    load_paddle()  # quietly, before what reads runs imports it
     runs = [run for folder in folders for run in runs_in(folder)]
     runs = list({run.resolve(): run for run in runs}.values())
     if len(runs) > 1:
@@ -61,9 +62,7 @@ def command(folders, quick, slow, sentences, out, plugins, device) -> None:
         _compare(folders, out, create_registry(plugins), slow, sentences)
         return
     registry = create_registry(plugins)
-    if quick:
-        load_paddle()
-    else:
+    if not quick:
         use_device(device)
     path = _card(runs[0], registry, quick, out or runs[0], sentences)
     console().print(f"{_('card')}  {path}", markup=False, soft_wrap=True)

@@ -54,6 +54,8 @@ SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 UNREADABLE = (  # a `ValueError`: the path holds a NUL
     OSError, ValueError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile
 )  # fmt: skip
+OLD_OFFICE = b"\xd0\xcf\x11\xe0"  # what .xls and .doc begin with
+NEW_OFFICE = "[Content_Types].xml"  # what .xlsx and .docx hold, which are zips
 
 
 def _packing(head: bytes) -> tuple[str, Callable[[IO[bytes]], Any]] | None:
@@ -92,6 +94,8 @@ def _unpacked(path: Path) -> Iterator[tuple[str, Any]]:
     if outer.exists() and not outer.is_file() and not outer.is_dir():
         raise UserError(_("{path}: a pipe, which can be read only once; write it to a file first").format(path=path))
     with outer.open("rb") as file:
+        if file.peek(4).startswith(OLD_OFFICE):
+            raise UserError(_office(outer))
         program, unpack = _packing(file.peek(10)) or ("", None)
         if member and program != "zip":
             raise UserError(_("{path}: {outer} is no zip, and holds no files").format(path=path, outer=outer))
@@ -107,6 +111,8 @@ def _unpacked(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _member(archive: zipfile.ZipFile, path: Path, wanted: str) -> str:
     names = [each.filename for each in archive.infolist() if not each.is_dir()]
+    if NEW_OFFICE in names:
+        raise UserError(_office(path))
     if wanted in names:
         return wanted
     if not wanted and len(names) == 1:
@@ -115,6 +121,10 @@ def _member(archive: zipfile.ZipFile, path: Path, wanted: str) -> str:
     text = _("{wanted}: {path} holds {files}{which}")
     which = nearest(wanted, names) or _("; name one: {path}/NAME").format(path=path)
     raise UserError(text.format(wanted=path / wanted, path=path, files=shown or _("no file"), which=which))
+
+
+def _office(path: Path) -> str:
+    return f"{path}: is a workbook or document of Excel, Word or the like, and no text; save it as CSV (UTF-8) there"
 
 
 def require_encoding(name: str | None) -> None:
@@ -161,7 +171,7 @@ def lines(path: File, encoding: str | None = None, undecodable: list[int] | None
     texts).
 
     Args:
-        encoding: of its bytes. Default: what its byte order mark says, else UTF-8. undecodable: gets the numbers of
+        encoding: of its bytes, where no byte order mark says it. Default: UTF-8. undecodable: gets the numbers of
             lines that are not of that encoding, whose bytes become U+FFFD; without it they are refused.
     Raises:
         UserError: it is missing, cannot be read or unpacked, is a pipe, is of another encoding, or has a line that
@@ -174,7 +184,7 @@ def lines(path: File, encoding: str | None = None, undecodable: list[int] | None
 def decoded(file: Any, name: File, encoding: str | None = None, undecodable: list[int] | None = None) -> Iterator[str]:
     """The lines of an unpacked stream as texts: `lines`."""
     head = file.peek(4)
-    encoding = encoding or next((each for mark, each in MARKS.items() if head.startswith(mark)), "utf-8")
+    encoding = next((each for mark, each in MARKS.items() if head.startswith(mark)), encoding or "utf-8")
     if len("\n".encode(encoding)) > 1:  # a LF is more than the byte of a LF
         errors = "strict" if undecodable is None else "replace"
         yield from iter(partial(io.TextIOWrapper(file, encoding, errors, newline="\n").readline, LINE_BYTES), "")

@@ -150,6 +150,8 @@ def _table(texts: Iterator[str], path: File, files: Files, is_csv: bool, say: Ca
     is_header = not wanted if files.header is None else files.header
     first = True
     for number, cells in _cells(texts, path, delimiter, quoted):
+        if len(cells) == 1:
+            raise UserError(at_line(path, number, _one_cell(cells[0], delimiter)))
         if is_header:
             is_header, names = False, [cell.strip() for cell in cells]
             for column in () if wanted else columns:
@@ -157,8 +159,6 @@ def _table(texts: Iterator[str], path: File, files: Files, is_csv: bool, say: Ca
                     raise UserError(at_line(path, number, unknown("column", column, names)))
             wanted = wanted or [names.index(str(column)) for column in columns]
             continue
-        if len(cells) == 1:
-            raise UserError(at_line(path, number, _one_cell(cells[0], delimiter)))
         if len(cells) <= max(wanted):
             of_number = _("column {number}, counted from 0").format(number=max(wanted))
             which = of_number if isinstance(columns[0], int) else f"`{columns}`"

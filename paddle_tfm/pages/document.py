@@ -1,4 +1,4 @@
-"""The frame of a page: its head, what it says first, and its sections, folded but for the first."""
+"""The frame of a page: its head, what it says first, and its sections, most of them folded."""
 
 from __future__ import annotations
 

@@ -121,6 +121,8 @@ def _problem(error: dict) -> Problem:
     elif _may_be_empty(error["loc"]):
         must_be += _(" or null")
     text = _("must be {allowed}, but is {value}")
+    if kind in ("dict_type", "model_type") and ":" in str(value).replace("：", ":"):
+        text += _("; write `key: value`, with a half-width colon and a space")
     return Problem(path, text.format(allowed=must_be, value=_("empty") if value is None else repr(value)))
 
 

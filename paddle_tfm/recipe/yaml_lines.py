@@ -13,6 +13,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import limits
 
 Origins = dict[str, tuple[str, int]]  # dotted path → (file, line); "" → the recipe itself, beside its bases
+FULL_WIDTH = re.compile("[：，【】［］｛｝“”]")
 COMMAND_LINE = "command line"  # the file of what an override set, whose line is 0
 
 
@@ -78,7 +79,11 @@ def _read(text: str, name: str) -> tuple[object, Origins]:
         return loader.construct_document(node), lines.origins
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UserError(f"{name} line {line}: not valid YAML: {error.problem}") from error
+        mark = FULL_WIDTH.search("\n".join(text.split("\n")[max(line - 2, 0) : line]))  # noticed only in the line after
+        hint = (
+            f"; `{mark[0]}`, here or in the line before, is full-width, but YAML's marks are half-width" if mark else ""
+        )
+        raise UserError(f"{name} line {line}: not valid YAML: {error.problem}{hint}") from error
     except RecursionError as error:
         raise UserError(f"{name} line {loader.line + 1}: nested more than {limits.DEPTH} deep") from error
     except (yaml.YAMLError, ValueError, LookupError, OverflowError) as error:  # `!!bool x`, `"\UFFFFFFFF"`
@@ -143,7 +148,7 @@ def read_text(path: Path, name: str) -> str:
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{name}: not UTF-8 text (byte {error.start})") from error
+        raise UserError(f"{name}: not UTF-8 text (byte {error.start}); a recipe is YAML, saved as UTF-8") from error
 
 
 def recipe_text(value: object) -> str:

@@ -68,6 +68,12 @@ def test_files_of_a_zip(folder):
     assert read(["o.zip/x/de", "o.zip/x/zh"]) == (PAIRS, [])
     assert refusal("o.zip") == "o.zip: o.zip holds x/de, x/zh; name one: o.zip/NAME"
     assert refusal("o.zip/x/dee") == "o.zip/x/dee: o.zip holds x/de, x/zh; did you mean 'x/de'?"
+    with zipfile.ZipFile("o.xlsx", "w") as archive:
+        archive.writestr("[Content_Types].xml", "")
+        archive.writestr("xl/workbook.xml", "")
+    (folder / "o.xls").write_bytes(bytes.fromhex("d0cf11e0a1b11ae1"))
+    for name in ("o.xlsx", "o.xls"):
+        assert refusal(name, encoding="latin-1").startswith(f"{name}: is a workbook or document of Excel")
     (folder / "a.tsv").write_text("a\tb\n")
     assert refusal("a.tsv/x") == "a.tsv/x: a.tsv is no zip, and holds no files"
 
@@ -75,7 +81,7 @@ def test_files_of_a_zip(folder):
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 def test_a_byte_order_mark_says_the_encoding(folder, encoding):
     (folder / "a.tsv").write_bytes(tsv().encode(encoding))
-    assert read("a.tsv") == (PAIRS, [])
+    assert read("a.tsv") == read("a.tsv", encoding="gb18030") == read("a.tsv", encoding="utf-8") == (PAIRS, [])
     (folder / "a.jsonl").write_bytes(json.dumps({"source": "ä", "target": "b"}, ensure_ascii=False).encode(encoding))
     assert read("a.jsonl")[0] == [("ä", "b")]
 
@@ -121,6 +127,7 @@ def test_what_is_no_table_says_what_it_may_be(folder):
     assert refusal("a.txt") == (
         'a.txt, line 1: no TAB between source and target; is it a table with “;”? Then say `delimiter: ";"`'
     )
+    assert refusal("a.txt", columns=["a", "b"]) == refusal("a.txt")
     assert read("a.txt", delimiter=";")[0] == [("a", "b")]
     (folder / "a.csv").write_text('a,"b\nc,d\n')
     assert refusal("a.csv") == (

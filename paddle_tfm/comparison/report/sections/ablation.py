@@ -43,6 +43,7 @@ class Ablation(ChartedSection):
 
     heading = "Ablation"
     place = 110
+    folded = False  # whoever trains a grid asks for just this
 
     def applies(self, facts: Facts) -> bool:
         """Whether the runs are of a grid of two factors or more, or of a full model without its parts."""
