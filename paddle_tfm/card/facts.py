@@ -8,6 +8,7 @@ from typing import Any
 from paddle_tfm import units
 from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.predictions import predictions_of
 from paddle_tfm.train.about import read_about
 from paddle_tfm.train.forms import read_results
@@ -82,20 +83,28 @@ class RunFacts:
         """The sentence that matters most: the score, or why there is none."""
         steps = self.section("train").get("steps")
         if not self.results:
-            return f"This run is not finished: it has done {self.last_step():,} of {steps:,} steps."
+            text = _("This run is not finished: it has done {step} of {steps} steps.")
+            return text.format(step=f"{self.last_step():,}", steps=f"{steps:,}")
         if self.results.get("diverged"):
-            return f"This run diverged: {self.results['diverged']}."
+            return _("This run diverged: {why}.").format(why=self.results["diverged"])
         scores = self.results["test"] or self.results["valid"]
         count = self.about.get("examples", {}).get("test" if self.results["test"] else "valid") or len(self.predictions)
-        where = f"{count:,} {self.split} examples" if count else f"the {self.split} split"
         name = units.metric_name(self.deciding)
-        return f"{name[:1].upper()}{name[1:]} {self.text(self.deciding, scores.get(self.deciding))} on {where}."
+        text = (
+            _("{metric} {score} on {count} {split} examples.") if count else _("{metric} {score} on the {split} split.")
+        )
+        score, split = self.text(self.deciding, scores.get(self.deciding)), _(self.split)
+        return text.format(metric=f"{name[:1].upper()}{name[1:]}", score=score, count=f"{count:,}", split=split)
 
     def summary(self) -> str:
         """What the model is, in one sentence."""
         parameters = self.results.get("parameters") or self.about.get("parameters")
-        size = f" of {parameters:,} parameters" if parameters else ""
+        size = _(" of {number} parameters").format(number=f"{parameters:,}") if parameters else ""
         task = self.recipe.get("task")
         name = task.get("name") if isinstance(task, dict) else task
-        kind = f"{'A' if self.shape == DECODER_ONLY else 'An'} {self.shape} Transformer{size}"
-        return f"{kind}, trained for {self.last_step():,} steps on {name} with seed {self.seed}."
+        text = (
+            _("A {shape} Transformer{size}, trained for {steps} steps on {task} with seed {seed}.")
+            if self.shape == DECODER_ONLY
+            else _("An {shape} Transformer{size}, trained for {steps} steps on {task} with seed {seed}.")
+        )
+        return text.format(shape=self.shape, size=size, steps=f"{self.last_step():,}", task=name, seed=self.seed)

@@ -28,6 +28,7 @@ from paddle_tfm.comparison.runs.curves import mean_points, read_curves
 from paddle_tfm.comparison.runs.finished import Result
 from paddle_tfm.errors import UserError
 from paddle_tfm.inference.attention_weights import read_by
+from paddle_tfm.language import _
 from paddle_tfm.pages.document import Section, commands, definitions, document, notes
 from paddle_tfm.protocols import Metric
 from paddle_tfm.tabular import Table, column
@@ -52,22 +53,24 @@ def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None, ch
     sources = [item.source for item in facts.predictions if item.source.strip()]
     sources = sources or [source for source, _ in facts.about.get("samples", []) if source.strip()]
     sections = [
-        Section("How to use it", _usage(facts, sources), folded=False),
-        Section("Scores", _scores(facts, metrics), folded=False),
-        Section("Outputs", _outputs(facts, run), "what it wrote for texts of the test"),
+        Section(_("How to use it"), _usage(facts, sources), folded=False),
+        Section(_("Scores"), _scores(facts, metrics), folded=False),
+        Section(_("Outputs"), _outputs(facts, run), _("what it wrote for texts of the test")),
     ]
     if run is not None:
         texts = sources or [target[:HANDY] for _, target in facts.about.get("samples", [])]
-        sections.append(Section("Attention", _attention(run, texts, chosen), "where every head looks"))
-    again = definitions([("train it again", _again(facts)), *environment(facts.about.get("trainings", []))])
+        sections.append(Section(_("Attention"), _attention(run, texts, chosen), _("where every head looks")))
+    again = definitions([(_("train it again"), _again(facts)), *environment(facts.about.get("trainings", []))])
     sections += [
-        Section("Learning curves", _curves(facts), "validation score and loss of training"),
-        Section("What it is", _what(facts), "task, data, model and training"),
-        Section("What it cannot do", _limits(facts), "lengths and texts beyond which nothing is known of it"),
-        Section("Again", again, "the command that trains it again; machine and versions"),
+        Section(_("Learning curves"), _curves(facts), _("validation score and loss of training")),
+        Section(_("What it is"), _what(facts), _("task, data, model and training")),
+        Section(_("What it cannot do"), _limits(facts), _("lengths and texts beyond which nothing is known of it")),
+        Section(_("Again"), again, _("the command that trains it again; machine and versions")),
     ]
     compared = f'<p class="compared">{escape(facts.summary())}</p>'
-    return document(f"{facts.name} · model card", "Model card", facts.name, "", facts.lead(), compared, sections)
+    return document(
+        f"{facts.name} · {_('model card')}", _("Model card"), facts.name, "", facts.lead(), compared, sections
+    )
 
 
 def _shown(folder: Path) -> Path:
@@ -99,8 +102,8 @@ def _usage(facts: RunFacts, sources: list[str]) -> str:
         shell.append(f"paddle-tfm export {folder} --to ctranslate2")
     return definitions(
         [
-            ("from a shell", commands(shell)),
-            ("from Python", commands([f"import paddle_tfm  # before paddle\n\n{call}"])),
+            (_("from a shell"), commands(shell)),
+            (_("from Python"), commands([f"import paddle_tfm  # before paddle\n\n{call}"])),
         ]
     )
 
@@ -108,7 +111,7 @@ def _usage(facts: RunFacts, sources: list[str]) -> str:
 def _scores(facts: RunFacts, metrics: dict[str, Metric]) -> str:
     results = facts.results
     if not results or not (results["valid"] or results["test"]):
-        return "<p>There are none yet.</p>"
+        return f"<p>{_('There are none yet.')}</p>"
     arrows = {True: " ↑", False: " ↓", None: ""}
     directions = {"loss": False, **results["directions"]}
     splits = {words: results[split] for split, words in SPLITS.items() if results[split]}
@@ -122,7 +125,7 @@ def _scores(facts: RunFacts, metrics: dict[str, Metric]) -> str:
         *(column(split, of=score(split), right=True) for split in splits),
     ]
     names = list(dict.fromkeys([facts.deciding, *results["test"], *results["valid"]]))
-    text = Table(columns, names, "the best checkpoint, chosen by the validation split").html()
+    text = Table(columns, names, _("the best checkpoint, chosen by the validation split")).html()
     text += notes(said({facts.name: [results]}))
     for name, signature in results.get("signatures", {}).items():
         text += f'<p class="note">{escape(units.metric_name(name))}: <code>{escape(signature)}</code></p>'
@@ -139,7 +142,7 @@ def _by_length(facts: RunFacts, name: str, metric: Metric) -> str:
     title, unit = units.metric_name(name), metric.unit
     chart = scores_by_length.chart(by_length, {name: 0}, title, unit, metric.higher_is_better)
     rows = scores_by_length.table(by_length, [name], unit, title)
-    return f"<h3>By length</h3>{chart.html()}{rows.html()}"
+    return f"<h3>{_('By length')}</h3>{chart.html()}{rows.html()}"
 
 
 def _outputs(facts: RunFacts, run: Run | None) -> str:
@@ -147,7 +150,7 @@ def _outputs(facts: RunFacts, run: Run | None) -> str:
         return examples(choose({facts.name: facts.predictions}), {facts.name: 0})
     if run is not None and facts.shape == DECODER_ONLY:
         text = run.generate("", 200).text
-        return f'<p>A text that it writes from nothing:</p><p class="text" dir="auto">{escape(text)}</p>'
+        return f'<p>{_("A text that it writes from nothing:")}</p><p class="text" dir="auto">{escape(text)}</p>'
     return NOTHING
 
 
@@ -161,16 +164,19 @@ def _attention(run: Run, texts: Sequence[str], chosen: Sequence[str]) -> str:
         except UserError as error:
             lacking.append(f"“{text}”: {error}")
             continue
-        heading = f'<p>output: <span dir="auto">{escape(reading.output)}</span></p>' if reading.output != text else ""
+        heading = (
+            f'<p>{_("output:")} <span dir="auto">{escape(reading.output)}</span></p>' if reading.output != text else ""
+        )
         sentences.append(Sentence(text, [Reader(heading, [item.cut(MOST_PIECES) for item in reading.attentions])]))
     if not sentences and not lacking:
-        return "<p>No text of a length that can be drawn is known; paddle-tfm report --sentence TEXT chooses one.</p>"
+        none = _("No text of a length that can be drawn is known; paddle-tfm report --sentence TEXT chooses one.")
+        return f"<p>{none}</p>"
     return attention_maps(sentences, [ROWS_AND_COLUMNS, *lacking])
 
 
 def _curves(facts: RunFacts) -> str:
     charts = "".join(chart.html() for chart in _charts(facts))
-    return f'<div class="charts">{charts}</div>' if charts else "<p>No step was logged.</p>"
+    return f'<div class="charts">{charts}</div>' if charts else f"<p>{_('No step was logged.')}</p>"
 
 
 def _charts(facts: RunFacts) -> Iterator[LineChart]:
@@ -186,38 +192,43 @@ def _what(facts: RunFacts) -> str:
     summaries = filter(None, [str(facts.recipe.get("summary") or "")])
     parameters = facts.results.get("parameters") or facts.about.get("parameters")
     samples = [(source, target) for source, target in facts.about.get("samples", [])]
-    size = f"{parameters:,} parameters" if parameters else ""
+    size = _("{number} parameters").format(number=f"{parameters:,}") if parameters else ""
     known = recipe_words.described(facts.recipe, summaries, facts.about, samples, size)
     speed = escape(_speed(facts.results))
-    return definitions([*known, ("speed of training", speed), ("folder", f"<code>{escape(str(facts.folder))}</code>")])
+    return definitions(
+        [*known, (_("speed of training"), speed), (_("folder"), f"<code>{escape(str(facts.folder))}</code>")]
+    )
 
 
 def _speed(results: Mapping[str, Any]) -> str:
     """Of the training, as it was logged."""
     if not results:
-        return "not finished"
+        return _("not finished")
     rate, seconds = results["tokens_per_second"], results["seconds"]
-    parts = [f"{rate:,.0f} target tokens a second, {seconds:,.0f} s of training steps"]
+    text = _("{rate} target tokens a second, {seconds} s of training steps")
+    parts = [text.format(rate=f"{rate:,.0f}", seconds=f"{seconds:,.0f}")]
     if wall := results.get("wall_seconds"):
-        parts.append(f"{wall:,.0f} s with evaluations and checkpoints")
-    return "; ".join(parts)
+        parts.append(_("{seconds} s with evaluations and checkpoints").format(seconds=f"{wall:,.0f}"))
+    return _("; ").join(parts)
 
 
 def _limits(facts: RunFacts) -> str:
     longest = facts.section("model").get("max_length")
-    window = f"It reads and writes at most {longest:,} tokens (model.max_length)." if longest else ""
-    if longest and facts.shape == DECODER_ONLY:
-        window = f"It sees at most the last {longest - 1:,} tokens of a text that it continues (model.max_length)."
+    window, most = _("It reads and writes at most {most} tokens (model.max_length)."), longest or 0
+    if facts.shape == DECODER_ONLY:
+        window = _("It sees at most the last {most} tokens of a text that it continues (model.max_length).")
+        most -= 1
     sentences = [
-        window,
-        "It was scored on texts like those that it was trained on; of others these scores say nothing.",
-        "It is one training with one seed: how far another seed would be from it, only a comparison says.",
+        window.format(most=f"{most:,}") if longest else "",
+        _("It was scored on texts like those that it was trained on; of others these scores say nothing."),
+        _("It is one training with one seed: how far another seed would be from it, only a comparison says."),
     ]
     if dropped := facts.results.get("dropped"):
-        counts = ", ".join(f"{count:,} beyond {bound}" for bound, count in dict(dropped).items())
-        sentences.append(f"It has not seen some training examples: {counts}.")
+        beyond = _("{number} beyond {bound}")
+        counts = [beyond.format(number=f"{count:,}", bound=bound) for bound, count in dict(dropped).items()]
+        sentences.append(_("It has not seen some training examples: {counts}.").format(counts=_(", ").join(counts)))
     if not facts.results:
-        sentences.insert(0, "It is not finished: its last checkpoint is what there is.")
+        sentences.insert(0, _("It is not finished: its last checkpoint is what there is."))
     return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence)
 
 
