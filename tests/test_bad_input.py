@@ -150,7 +150,7 @@ CORPORA = {
         ["a.en", "a.de", "2", "1"],
     ),
     "file missing": ({}, "a.tsv", ["a.tsv"]),
-    "TMX": ({"a.tmx": b'<?xml version="1.0"?>\n<tmx/>\n'}, "a.tmx", ["a.tmx: is XML, as TMX is, and pairs are lines"]),
+    "TMX": ({"a.tmx": b'<?xml version="1.0"?>\n<tmx/>\n'}, "a.tmx", ["a.tmx: is XML, but neither TMX"]),
 }
 
 

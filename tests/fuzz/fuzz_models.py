@@ -29,6 +29,9 @@ class _Given:
     def encode(self, encoded, rng=None):
         return encoded
 
+    def lengths(self, encoded):
+        return len(encoded.source), len(encoded.target)
+
 
 def check_batches(draws):
     """Every epoch has each example once, whatever budget, order and seed; each row is its example and padding behind
