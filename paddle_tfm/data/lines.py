@@ -124,7 +124,8 @@ def _member(archive: zipfile.ZipFile, path: Path, wanted: str) -> str:
 
 
 def _office(path: Path) -> str:
-    return f"{path}: is a workbook or document of Excel, Word or the like, and no text; save it as CSV (UTF-8) there"
+    text = _("{path}: is a workbook or document of Excel, Word or the like, and no text; save it as CSV (UTF-8) there")
+    return text.format(path=path)
 
 
 def require_encoding(name: str | None) -> None:

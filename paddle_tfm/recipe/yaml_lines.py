@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.recipe import limits
 
 Origins = dict[str, tuple[str, int]]  # dotted path → (file, line); "" → the recipe itself, beside its bases
@@ -80,10 +81,10 @@ def _read(text: str, name: str) -> tuple[object, Origins]:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         mark = FULL_WIDTH.search("\n".join(text.split("\n")[max(line - 2, 0) : line]))  # noticed only in the line after
-        hint = (
-            f"; `{mark[0]}`, here or in the line before, is full-width, but YAML's marks are half-width" if mark else ""
-        )
-        raise UserError(f"{name} line {line}: not valid YAML: {error.problem}{hint}") from error
+        hint = _("; `{mark}`, here or in the line before, is full-width, but YAML's marks are half-width")
+        sentence = _("{name} line {line}: not valid YAML: {why}{hint}")
+        hint = hint.format(mark=mark[0]) if mark else ""
+        raise UserError(sentence.format(name=name, line=line, why=error.problem, hint=hint)) from error
     except RecursionError as error:
         raise UserError(f"{name} line {loader.line + 1}: nested more than {limits.DEPTH} deep") from error
     except (yaml.YAMLError, ValueError, LookupError, OverflowError) as error:  # `!!bool x`, `"\UFFFFFFFF"`
@@ -120,7 +121,8 @@ class _Lines:
             if not isinstance(key, yaml.ScalarNode):
                 raise UserError(f"{self.name} line {line}: not valid YAML: a key must be a word")
             if key.value in keys:
-                raise UserError(f"{self.name} line {line}: '{join(path, key.value)}' is set twice; keep one")
+                text = _("{name} line {line}: '{key}' is set twice; keep one")
+                raise UserError(text.format(name=self.name, line=line, key=join(path, key.value)))
             keys.add(key.value)
             self.walk(item, join(path, key.value), depth + 1)
             self.origins[join(path, key.value)] = (self.name, line)
@@ -148,7 +150,8 @@ def read_text(path: Path, name: str) -> str:
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{name}: not UTF-8 text (byte {error.start}); a recipe is YAML, saved as UTF-8") from error
+        text = _("{name}: not UTF-8 text (byte {byte}); a recipe is YAML, saved as UTF-8")
+        raise UserError(text.format(name=name, byte=error.start)) from error
 
 
 def recipe_text(value: object) -> str:

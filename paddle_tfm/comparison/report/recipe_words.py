@@ -62,9 +62,9 @@ def model(settings: Mapping) -> str:
     """The shape of a model and its parts."""
     if not settings:
         return ""
-    encoder, decoder = settings["encoder_layers"], settings["decoder_layers"]
+    encoder, decoder = settings.get("encoder_layers"), settings.get("decoder_layers")
     if encoder == 0 or decoder == 0:
-        stacks = counted(encoder or decoder, "encoder layer" if encoder else "decoder layer")
+        stacks = counted(int(encoder or decoder or 0), "encoder layer" if encoder else "decoder layer")
     else:
         stacks = _("{encoder} encoder and {decoder} decoder layers").format(encoder=encoder, decoder=decoder)
     shape = _("{stacks}, d_model {d_model}, {num_heads} heads, d_ff {d_ff}")
@@ -96,10 +96,10 @@ def described(
     about: Mapping,
     samples: Sequence[tuple[str, str]],
     size: str,
-    trained: str = "training",
+    trained: str = "",
 ) -> list[tuple[str, str]]:
     """What was trained, each fact with its name, as HTML: `summaries` are what recipes say of themselves, `samples`
-    examples of the task; `trained` is what the budget is called."""
+    examples of the task; `trained` is what the budget is called, where it is not the training."""
     said = [component(recipe.get("task", "")), *(f"“{summary}”" for summary in summaries)]
     return [
         (_("task"), "<br>".join(escape(text) for text in said if text)),
@@ -108,6 +108,6 @@ def described(
         (_("tokenizer"), escape(component(recipe.get("tokenizer", "")))),
         (_("model"), escape(model(recipe.get("model") or {}))),
         (_("size"), escape(size)),
-        (trained, escape(training(recipe.get("train") or {}))),
+        (trained or _("training"), escape(training(recipe.get("train") or {}))),
         (_("output by"), escape(component(recipe.get("search", "")))),
     ]
