@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -12,7 +12,7 @@ from typing import Any
 from paddle_tfm.data import datasets
 from paddle_tfm.data.pairs import Files, Pair, pairs, share
 from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.language import _
+from paddle_tfm.language import _, enumerated
 from paddle_tfm.protocols import SPLITS, Dataset, Example, Task
 
 
@@ -40,9 +40,9 @@ class Parallel(Task):
     `train` may also be a list of such files, each with how often its pairs stand in an epoch, and with options of its
     own: ``[{files: [a.en, a.de], ratio: 3}, {files: b.csv, columns: [en, de], encoding: utf-16, ratio: 0.5}]``.
 
-    `valid` may also be a number: 500 holds out that many pairs of `train`, 0.05 that share of them, chosen by a hash of
-    the text on the file's source side, so that equal sources stay together (a number may bring a few pairs more for
-    it).
+    `valid` and `test` may also be numbers: 500 holds out that many pairs of `train`, 0.05 that share of them, chosen by
+    a hash of the text on the file's source side, so that equal sources stay together (which a number may bring a few
+    pairs more or fewer for). If both are, both are numbers of pairs or both are shares.
 
     `pairs`, a list of [source, target], serves as all three splits, for corpora that are to be learned by heart.
     `reverse` swaps source and target.
@@ -50,14 +50,14 @@ class Parallel(Task):
 
     expected_failures = {
         "splits_disjoint": "files, pairs and corpora are read as they are: a source that two of them hold is in two "
-        "splits (but not one that `valid` holds out)"
+        "splits (but not one that is held out of `train`)"
     }
 
     def __init__(
         self,
         train: str | list[str] | list[Files] | None = None,
         valid: str | list[str] | int | float | None = None,
-        test: str | list[str] | None = None,
+        test: str | list[str] | int | float | None = None,
         columns: list[int] | list[str] | None = None,
         reverse: bool = False,
         pairs: list[list[str]] | None = None,
@@ -72,12 +72,13 @@ class Parallel(Task):
         options = {"dataset": dataset, "pairs": pairs, "train": train, "valid": valid, "test": test, **form}
         _check_origin([option for option, value in options.items() if value is not None])
         self.dataset, self.pairs, self.reverse, self.drop_empty = dataset, pairs, reverse, drop_empty
-        self.held_out = None if isinstance(valid, (str, list)) else valid
-        if self.held_out is not None:
-            _check_share(self.held_out)
+        splits = {"train": train, "valid": valid, "test": test}
+        self.held_out = {split: number for split, number in splits.items() if isinstance(number, (int, float))}
+        _check_held_out(self.held_out)
+        self._by_shares = any(isinstance(number, float) for number in self.held_out.values())
         if pairs is not None:
             _check_pairs(pairs)
-        splits = {"train": train, "valid": valid if self.held_out is None else train, "test": test}
+        splits |= dict.fromkeys(self.held_out, train)
         self.files = {split: _several(files, split, form) for split, files in splits.items()}
         self._remarks: list[str] = []
 
@@ -91,7 +92,7 @@ class Parallel(Task):
         return (Example(each.target, each.source) for each in examples) if self.reverse else iter(examples)
 
     def read_head(self, split: str) -> None:
-        for files in [] if split == "valid" and self.held_out is not None else self.files[split]:
+        for files in [] if split in self.held_out else self.files[split]:
             if next(pairs(files, self.drop_empty), None) is None:
                 raise UserError(_no_pair(files, split))
 
@@ -106,10 +107,10 @@ class Parallel(Task):
             text = _("task 'parallel' has no file for the split '{split}': give it the option `{split}`{or_number}")
             or_number = _(", a file or how many pairs of `train` to hold out") if split == "valid" else ""
             raise UserError(text.format(split=split, or_number=or_number))
-        once = split == "valid" and self.held_out is not None  # what is held out, is held out once
+        once = split in self.held_out  # what is held out, is held out once
         texts = chain.from_iterable(self._pairs(each) if once else each.repeated(self._pairs) for each in files)
-        if self.held_out is not None and split != "test":
-            texts = (pair for pair in texts if self._is_held_out(pair[0]) == (split == "valid"))
+        if self.held_out and (once or split == "train"):
+            texts = (pair for pair in texts if self._split_of(pair[0]) == split)
         return self._require_pairs(texts, split)
 
     def _pairs(self, files: Files) -> Iterator[Pair]:
@@ -120,26 +121,42 @@ class Parallel(Task):
         for pair in texts:
             yield pair
         if pair is None:
-            held_out = {
-                "train": _(" beside what `valid: {number}` holds out"),
-                "valid": _(" that `valid: {number}` would hold out"),
-            }
-            clause = held_out.get(split, "").format(number=self.held_out) if self.held_out else ""
+            clause = ""
+            if split in self.held_out:
+                clause = _(" that `{split}: {number}` would hold out").format(split=split, number=self.held_out[split])
+            elif split == "train" and self.held_out:
+                clause = _(" beside what {held_out} holds out").format(held_out=self._as_written())
             raise UserError(_no_pair(_names(self.files[split]), split, clause))
 
-    def _is_held_out(self, source: str) -> bool:
-        return share(source) <= self.held_out if isinstance(self.held_out, float) else source in self._held_out
+    def _as_written(self) -> str:
+        return enumerated(f"`{split}: {number}`" for split, number in self.held_out.items())
+
+    def _split_of(self, source: str) -> str:
+        """The split to which the pairs of `train`'s files with this source belong."""
+        if not self._by_shares:
+            return self._held_out.get(source, "train")
+        place, end = share(source), 0.0
+        for split, number in self.held_out.items():
+            end += number
+            if place <= end:
+                return split
+        return "train"
 
     @cached_property
-    def _held_out(self) -> set[str]:
-        """The sources of so many pairs whose hashes are the least."""
+    def _held_out(self) -> dict[str, str]:
+        """The split of each source that is held out: those of so many pairs whose hashes are the least."""
+        number = sum(self.held_out.values())
         sources = (source for files in self.files["train"] for source, _ in pairs(files, self.drop_empty))
-        least = heapq.nsmallest(self.held_out + 1, ((share(source), source) for source in sources))
-        if len(least) <= self.held_out:
-            text = _("{files}: {number} pairs, of which `valid: {held_out}` leaves none to train on")
+        least = heapq.nsmallest(number + 1, ((share(source), source) for source in sources))
+        if len(least) <= number:
+            text = _("{files}: {number} pairs, of which {held_out} leaves none to train on")
             files = _names(self.files["train"])
-            raise UserError(text.format(files=files, number=len(least), held_out=self.held_out))
-        return {source for _, source in least[: self.held_out]}
+            raise UserError(text.format(files=files, number=len(least), held_out=self._as_written()))
+        of_source: dict[str, str] = {}
+        splits = chain.from_iterable([split] * number for split, number in self.held_out.items())
+        for hashed, split in zip(least, splits):
+            of_source.setdefault(hashed[1], split)
+        return of_source
 
 
 def _several(files: str | list[str] | list[Files] | None, split: str, form: dict[str, Any]) -> list[Files]:
@@ -176,13 +193,20 @@ def _check_origin(options: list[str]) -> None:
         raise ValueError(text.format(option=options[0], other=options[1]))
 
 
-def _check_share(held_out: int | float) -> None:
-    if isinstance(held_out, float) and not 0 < held_out < 1:
-        text = _("`valid` must be a share of `train` between 0 and 1, but is {number}")
-        raise ValueError(text.format(number=held_out))
-    if held_out < 1 and not isinstance(held_out, float):
-        text = _("`valid` must be a file, a share, or a number of pairs from 1 on, but is {number}")
-        raise ValueError(text.format(number=held_out))
+def _check_held_out(held_out: Mapping[str, int | float]) -> None:
+    for split, number in held_out.items():
+        if isinstance(number, float) and not 0 < number < 1:
+            text = _("`{split}` must be a share of `train` between 0 and 1, but is {number}")
+            raise ValueError(text.format(split=split, number=number))
+        if number < 1 and not isinstance(number, float):
+            text = _("`{split}` must be a file, a share, or a number of pairs from 1 on, but is {number}")
+            raise ValueError(text.format(split=split, number=number))
+    if len({type(number) for number in held_out.values()}) > 1:
+        text = _("`valid` and `test` must both be numbers of pairs, or both shares, but are {valid} and {test}")
+        raise ValueError(text.format(**held_out))
+    if sum(number for number in held_out.values() if isinstance(number, float)) >= 1:
+        text = _("`valid` and `test` must leave a share of `train`, but are {valid} and {test}")
+        raise ValueError(text.format(**held_out))
 
 
 def _check_pairs(pairs: list[list[str]]) -> None:

@@ -277,6 +277,18 @@ def numbered(folder, count=2000, copies=1):
     )
 
 
+@pytest.mark.parametrize(("valid", "test", "least", "most"), [(30, 50, 46, 54), (0.1, 0.3, 450, 750)])
+def test_a_test_split_is_held_out_beside_valid(folder, valid, test, least, most):
+    numbered(folder, 500, copies=4)
+    task = Parallel("a.tsv", valid, test)
+    train, held, tested = splits = [read(task, split) for split in ("train", "valid", "test")]
+    assert sorted(train + held + tested) == sorted(read(Parallel("a.tsv")))
+    assert least <= len(tested) <= most
+    sources = [{source for source, _ in split} for split in splits]
+    assert sum(map(len, sources)) == 500  # equal sources stay together
+    assert held == read(Parallel("a.tsv", valid), "valid")
+
+
 @pytest.mark.parametrize(("valid", "least", "most"), [(1, 1, 1), (150, 150, 150), (0.05, 80, 120), (0.5, 950, 1050)])
 def test_valid_is_held_out_of_train(folder, valid, least, most):
     numbered(folder)
@@ -379,6 +391,18 @@ NUMBERS = "`columns` must be two numbers from 0 on, or two names, those of sourc
         ),
         ({"train": "a", "valid": 0}, "`valid` must be a file, a share, or a number of pairs from 1 on, but is 0"),
         ({"train": "a", "valid": 1.0}, "`valid` must be a share of `train` between 0 and 1, but is 1.0"),
+        (
+            {"train": "a", "valid": "v", "test": 0},
+            "`test` must be a file, a share, or a number of pairs from 1 on, but is 0",
+        ),
+        (
+            {"train": "a", "valid": 5, "test": 0.1},
+            "`valid` and `test` must both be numbers of pairs, or both shares, but are 5 and 0.1",
+        ),
+        (
+            {"train": "a", "valid": 0.5, "test": 0.5},
+            "`valid` and `test` must leave a share of `train`, but are 0.5 and 0.5",
+        ),
         ({"dataset": Numbers(), "train": "a"}, "`dataset` must stand alone, but `train` is given too"),
         ({"train": "a", "pairs": [["a", "b"]]}, "`pairs` must stand alone, but `train` is given too"),
         ({"pairs": []}, "`pairs` must hold at least one pair"),
