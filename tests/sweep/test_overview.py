@@ -73,7 +73,7 @@ def test_the_state_of_a_run_goes_by_its_files(tmp_path):
         == f"process {ended.pid} on {platform.node()}, which trained it since 2026-01-02 03:04 UTC, is gone"
     )
     assert "process 7 on another.machine" in runs["quiet"].note and "hours" in runs["quiet"].note
-    assert "recipe.yaml cannot be read" in runs["odd"].note
+    assert "recipe.yaml: cannot be read" in runs["odd"].note
     assert not overview.is_finished
     assert overview.sweeps[0].again() == f"paddle-tfm run mine.yaml --out {tmp_path} --resume"
 
