@@ -20,7 +20,7 @@ from matplotlib.ticker import NullLocator
 from rich.cells import cell_len
 
 from paddle_tfm.colours import COLOURS, colour
-from paddle_tfm.pages.axis import Axis, Places
+from paddle_tfm.pages.axis import Axis
 from paddle_tfm.tabular import wrapped
 from paddle_tfm.units import visible
 
@@ -166,7 +166,7 @@ def scale(axes: Axes, side: str, along: Axis, name: Callable[..., str]) -> None:
     axis = getattr(axes, f"{side}axis")
     room = 0 if along.log else 0.02 * (along.high - along.low)
     axes.set(**{f"{side}scale": "log" if along.log else "linear", f"{side}lim": (along.low - room, along.high + room)})
-    axis.set_ticks(along.ticks(), along.names(name), rotation=90 if isinstance(along, Places) and along.upright else 0)
+    axis.set_ticks(along.ticks(), along.names(name), rotation=90 if along.upright else 0)
     axis.set_minor_locator(NullLocator())
 
 

@@ -22,6 +22,11 @@ class Axis:
     high: float
     log: bool = False
 
+    @property
+    def upright(self) -> bool:
+        """Whether the names of its ticks stand upwards, since they would run into each other."""
+        return False
+
     def called(self, value: float) -> str:
         """What a point there is called: a count."""
         return short(value)
@@ -66,7 +71,7 @@ class Places(Axis):
 
     @property
     def upright(self) -> bool:
-        """Whether names stand upwards, since they would run into each other."""
+        """As `Axis.upright`."""
         return LETTER * sum(len(name) + 1 for name in self.called_so) > NARROW
 
     def names(self, name: Callable[..., str]) -> list[str]:
@@ -142,7 +147,7 @@ def xlabels(axis: Axis, name: Callable[..., str]) -> str:
     """The names of an axis' ticks, below a drawing; one at an end stands within it. Those of the class `spare` would
     run into others where the drawing is narrow: each second stays there, or third, …, counted from the last."""
     ticks = [(axis.share(tick), text) for tick, text in zip(axis.ticks(), axis.names(name))]
-    if isinstance(axis, Places) and axis.upright:
+    if axis.upright:
         spans = "".join(f'<span style="left:{100 * share:.2f}%">{escape(text)}</span>' for share, text in ticks)
         height = LETTER * max(len(text) for _, text in ticks) + GAP
         return f'<div class="xlabels upright" style="height:{height:.1f}em" aria-hidden="true">{spans}</div>'

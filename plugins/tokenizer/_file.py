@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar
@@ -13,6 +14,18 @@ from paddle_tfm.protocols import Tokenizer
 
 PROBE_TEXTS = 100  # training texts whose round trip is checked
 LARGEST = 1 << 28  # bytes of the file
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Within this block the user's file is read; what is wrong with it is a UserError."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        text = _("{path}: no such file (looked in {folder})")
+        raise UserError(text.format(path=path, folder=Path.cwd())) from error
+    except (OSError, ValueError) as error:
+        raise UserError(_("{path}: cannot be read: {why}").format(path=path, why=error)) from error
 
 
 class OfFile(Tokenizer):
@@ -41,13 +54,8 @@ class OfFile(Tokenizer):
         self.use(self._content)
 
     def read_head(self) -> None:
-        try:
+        with reading(self.file):
             self._read(Path(self.file))
-        except FileNotFoundError as error:
-            text = _("{path}: no such file (looked in {folder})")
-            raise UserError(text.format(path=self.file, folder=Path.cwd())) from error
-        except (OSError, ValueError) as error:
-            raise UserError(_("{path}: cannot be read: {why}").format(path=self.file, why=error)) from error
 
     def fit(self, texts: Iterable[str]) -> None:
         """Read the file, and check the round trip of some texts.

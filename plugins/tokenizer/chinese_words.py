@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from paddle_tfm.errors import UserError
 from paddle_tfm.language import _
 from paddle_tfm.protocols import Tokenizer
+from paddle_tfm_plugins.tokenizer._file import reading
 from paddle_tfm_plugins.tokenizer.word import Word
 
 COPY = "dictionary.txt"
@@ -75,13 +75,8 @@ class ChineseWords(Tokenizer):
 
     def read_head(self) -> None:
         if self.dictionary is not None:
-            try:
+            with reading(self.dictionary):
                 self._use_words(Path(self.dictionary).read_bytes())
-            except FileNotFoundError as error:
-                text = _("{path}: no such file (looked in {folder})")
-                raise UserError(text.format(path=self.dictionary, folder=Path.cwd())) from error
-            except (OSError, ValueError) as error:
-                raise UserError(_("{path}: cannot be read: {why}").format(path=self.dictionary, why=error)) from error
         self.inner.read_head()
 
     def _use_words(self, content: bytes) -> None:

@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from paddle_tfm import plotting, units
 from paddle_tfm.comparison.runs.curves import Point
 from paddle_tfm.language import _
-from paddle_tfm.pages.axis import SIZE, Axis, Places, at, dot, fit, short, xlabels
+from paddle_tfm.pages.axis import SIZE, Axis, at, dot, fit, short, xlabels
 from paddle_tfm.pages.style import colour
 
 if TYPE_CHECKING:
@@ -139,11 +139,7 @@ class LineChart:
     def figure(self) -> Figure:
         """The chart for a paper, with a legend."""
         texts = [self.x_title, self.y_title, *(item.name for item in self.series)]
-        upright = (
-            max(map(cell_len, self.x.names(short))) * plotting.CELL
-            if isinstance(self.x, Places) and self.x.upright
-            else 0
-        )
+        upright = max(map(cell_len, self.x.names(short))) * plotting.CELL if self.x.upright else 0
         with plotting.drawing(texts, (WIDTH, HEIGHT + upright)) as figure:
             by_name = self.draw(figure.subplots())
             plotting.heading(figure, self.y_title, WIDTH)
