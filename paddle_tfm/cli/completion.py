@@ -231,11 +231,12 @@ def _of_type(annotation: object) -> list[tuple[str, str | None]]:
 
 def _annotation(path: str) -> Any:
     """That of a field of the settings; None where there is none."""
+    from paddle_tfm.recipe.sections import keys
     from paddle_tfm.recipe.settings import Settings
 
     annotation: Any = Settings
     for key in path.split("."):
-        field = getattr(annotation, "model_fields", {}).get(key)
+        field = keys(annotation).get(key)
         annotation = None if field is None else field.annotation
     return annotation
 

@@ -10,7 +10,7 @@ from paddle_tfm.recipe.yaml_lines import Origins, join
 
 PLACES = (*STACKS, *SUBLAYERS, "source", "target")  # for which a component may be chosen apart
 # mappings that are replaced and not merged: their keys are names and paths of their own
-WHOLE = ("variants", "grid", "fast", "seeds", "ladder", "equal", "tune", "tune.space")
+WHOLE = ("variants", "grid", "fast", "seeds", "ladder", "equal", "tune", "tune.space", "train.rate_factors")
 
 
 def override(data: dict, path: str, value: object, origins: Origins, source: Origins) -> None:

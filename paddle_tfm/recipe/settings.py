@@ -89,6 +89,17 @@ class TrainSettings(Section):
     kernels: bool = True
     shards: int | None = Field(None, gt=0, le=64)
     gradient_norms: int | None = Field(None, gt=0, le=LARGEST)
+    from_: str | None = Field(None, alias="from", min_length=1)
+    vocabulary: Literal["keep", "extend", "replace"] = "keep"
+    freeze: list[str] = []
+    rate_factors: dict[str, Annotated[float, Field(gt=0, le=1e6)]] = {}
+
+    @field_validator("vocabulary")
+    @classmethod
+    def _of_another_run(cls, value: str, info: ValidationInfo) -> str:
+        if value != "keep" and info.data.get("from_") is None:
+            raise ValueError("says what becomes of the pieces of another run; name that by `from`")
+        return value
 
 
 class EvaluateSettings(Section):

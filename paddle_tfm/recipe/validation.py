@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from paddle_tfm.errors import Problem, nearest, unknown
 from paddle_tfm.language import _
 from paddle_tfm.other_names import name_here
-from paddle_tfm.recipe.sections import Section
+from paddle_tfm.recipe.sections import Section, keys
 from paddle_tfm.recipe.sections.seeds import LIST, PLAN
 from paddle_tfm.recipe.settings import ModelSettings, Settings, TrainSettings
 from paddle_tfm.recipe.sites import PER_SITE
@@ -51,7 +51,7 @@ def _named_settings(problem: Problem) -> Iterator[str]:
             yield name
         elif problem.path.startswith("model.") and name in ModelSettings.model_fields:
             yield f"model.{name}"
-        elif name in TrainSettings.model_fields:
+        elif name in keys(TrainSettings):
             yield f"train.{name}"
 
 
@@ -130,14 +130,14 @@ def _unknown_key(location: Sequence[str | int]) -> str:
     """That it is unknown, and where it stands, or what it is called here where others call it so."""
     *place, key = location
     section = _section(place)
-    slip = nearest(key, list(section.model_fields), cutoff=0.85)  # `size` for `ladder.sizes`
+    slip = nearest(key, list(keys(section)), cutoff=0.85)  # `size` for `ladder.sizes`
     if place and key in Settings.model_fields and not slip:
         return _("unknown key '{key}'; it stands outside of '{place}'").format(key=key, place=place[0])
-    keys_of = {name: getattr(field.annotation, "model_fields", ()) for name, field in Settings.model_fields.items()}
-    sections = [name for name, keys in keys_of.items() if key in keys]
+    keys_of = {name: keys(field.annotation) for name, field in Settings.model_fields.items()}
+    sections = [name for name, known in keys_of.items() if key in known]
     here = f"'{sections[0]}.{key}'" if sections else name_here(".".join(map(str, place)), key)
     other = _("unknown key '{key}'; here that is {here}")
-    return other.format(key=key, here=here) if here else unknown("key", key, section.model_fields)
+    return other.format(key=key, here=here) if here else unknown("key", key, keys(section))
 
 
 def _section(location: Sequence[str | int]) -> Any:
@@ -146,7 +146,7 @@ def _section(location: Sequence[str | int]) -> Any:
     for part in location:
         if get_origin(section) is dict:  # part is a name that the user chose
             section = get_args(section)[1]
-        elif field := getattr(section, "model_fields", {}).get(part):
+        elif field := keys(section).get(part):
             section = _section_in(field.annotation) or field.annotation
     return section
 
@@ -165,5 +165,5 @@ _FORMS = {f"model.{kind}": "{encoder: …, decoder: …}" for kind in PER_SITE} 
 
 def _may_be_empty(location: Sequence[str | int]) -> bool:
     """Whether a setting may be null."""
-    field = getattr(_section(location[:-1]), "model_fields", {}).get(location[-1])
+    field = keys(_section(location[:-1])).get(location[-1])
     return field is not None and type(None) in get_args(field.annotation)

@@ -13,6 +13,7 @@ from paddle import Tensor
 from paddle_tfm.data.batches import Batch, collate
 from paddle_tfm.kernels import AnyKernel, Call
 from paddle_tfm.model.build import build
+from paddle_tfm.model.by_path import prepare
 from paddle_tfm.model.size import trained_parameters
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.sweep.first_step import random_example
@@ -55,7 +56,7 @@ class _Counted:
 def beside_formulas(plan: Plan) -> Beside:
     """A step of forward, loss and backward on random tokens, as many as a batch of the recipe has."""
     settings, seed = plan.settings, plan.run.seed
-    model = build(plan.sound_model, VOCABULARY, VOCABULARY, seed)
+    model = prepare(build(plan.sound_model, VOCABULARY, VOCABULARY, seed), plan.settings.train)
     model.train()
     step, batch = Gradients(model, trained_parameters(model), settings.train, seed), _batch(plan)
     calls: Counter[str] = Counter()

@@ -13,6 +13,7 @@ from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.data.datasets import missing
 from paddle_tfm.errors import Problem, RecipeError, UserError
 from paddle_tfm.language import _
+from paddle_tfm.model import by_path
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import matrix_parameters, training_flops
 from paddle_tfm.protocols import SPLITS
@@ -139,6 +140,11 @@ def _more_problems(plan: Plan, step: bool | None, matrices: dict[str, int]) -> I
         except RecipeError as error:
             problems += error.problems
             yield from (problem for problem in error.problems if problem not in plan.model.problems)
+    if model is not None and plan.run.settings is not None:
+        of_paths = list(by_path.problems(model, plan.settings.train))
+        problems += of_paths
+        yield from of_paths
+        by_path.prepare(model, plan.settings.train)
     for refusal in _errors(plan):
         problems += refusal.problems
         yield from refusal.problems

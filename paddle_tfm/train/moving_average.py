@@ -12,27 +12,29 @@ from paddle_tfm.model.transformer import Transformer
 
 
 class MovingAverage:
-    """An exponential moving average of all weights (after Polyak & Juditsky 1992).
+    """An exponential moving average of all weights that are trained (after Polyak & Juditsky 1992).
 
     shadow ← d · shadow + (1 − d) · weight, with d = min(decay, (1 + step) / (10 + step)), so that the initial values
     soon lose their weight. Buffers are not averaged: `Norm.population` says where running statistics come from.
     """
 
     def __init__(self, model: Transformer, decay: float):
-        self.model, self.decay = model, decay
-        self.shadow = {path: parameter.clone().detach() for path, parameter in model.named_parameters()}
+        self.decay = decay
+        named = model.named_parameters()
+        self.weights = {path: parameter for path, parameter in named if not parameter.stop_gradient}
+        self.shadow = {path: parameter.clone().detach() for path, parameter in self.weights.items()}
 
     def update(self, step: int) -> None:
         """Update the average after optimizer step `step`."""
         decay = min(self.decay, (1 + step) / (10 + step))
         with paddle.no_grad():
-            for path, parameter in self.model.named_parameters():
+            for path, parameter in self.weights.items():
                 self.shadow[path].scale_(decay).add_(parameter * (1.0 - decay))
 
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Within this block the model holds the averages."""
-        trained = {path: parameter.clone().detach() for path, parameter in self.model.named_parameters()}
+        trained = {path: parameter.clone().detach() for path, parameter in self.weights.items()}
         self._set(self.shadow)
         try:
             yield
@@ -40,5 +42,5 @@ class MovingAverage:
             self._set(trained)
 
     def _set(self, weights: Mapping[str, Tensor]) -> None:
-        for path, parameter in self.model.named_parameters():
+        for path, parameter in self.weights.items():
             parameter.set_value(weights[path])

@@ -20,6 +20,7 @@ from paddle_tfm.files import folders_with, sync_all, write_whole
 from paddle_tfm.inference.trained_model import TrainedModel
 from paddle_tfm.language import _
 from paddle_tfm.model.build import build
+from paddle_tfm.model.by_path import prepare
 from paddle_tfm.model.size import num_parameters
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Metric
@@ -131,7 +132,7 @@ def _filtered(examples: EncodedTexts, settings: Settings) -> tuple[EncodedTexts,
 def _model(plan: Plan, codec: Codec) -> Transformer:
     try:
         sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
-        return build(plan.sound_model, *sizes, seed=plan.run.seed)
+        return prepare(build(plan.sound_model, *sizes, seed=plan.run.seed), plan.settings.train)
     except RecipeError as error:
         raise RecipeError(plan.run.recipe, plan.located(error.problems)) from error
 

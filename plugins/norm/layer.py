@@ -31,6 +31,9 @@ class LayerNorm(Norm):
         self.bias = self.create_parameter([d_model], is_bias=True) if bias else None
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        if self.weight.stop_gradient:  # Paddle 3.3.1 would leave a frozen gain out of x's gradient
+            y = F.layer_norm(x, x.shape[-1:], None, None, self.eps) * self.weight
+            return y if self.bias is None else y + self.bias
         return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:

@@ -8,6 +8,7 @@ from typing import NoReturn
 from paddle_tfm.data.batches import unpacked
 from paddle_tfm.errors import UserError
 from paddle_tfm.model.build import build
+from paddle_tfm.model.by_path import prepare
 from paddle_tfm.model.size import trained_parameters
 from paddle_tfm.plugin_errors import of_plugin
 from paddle_tfm.recipe.expansion import Recipe
@@ -57,7 +58,7 @@ class Rank:
         if different := code_changes(message["components"], plan.providers()):
             raise UserError(f"must have the plugins of rank 0, but of these (there: was, here: is) {different[0]}")
         source, target = message["sizes"]
-        model = build(plan.sound_model, source, target, spec.seed)
+        model = prepare(build(plan.sound_model, source, target, spec.seed), plan.settings.train)
         named = dict([*model.named_parameters(), *model.built_buffers().items()])
         if list(named) != message["names"]:
             raise UserError("must have the model of rank 0, but its parameters are called otherwise")
