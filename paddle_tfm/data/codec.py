@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, overload
 import numpy as np
 
 from paddle_tfm.data.symbols import JOIN, WithSymbols
-from paddle_tfm.data.vocabulary import EOS, UNKNOWN, Vocabulary
+from paddle_tfm.data.vocabulary import EOS, SPECIAL, UNKNOWN, Vocabulary
 from paddle_tfm.data.vocabulary_file import read_pieces
 from paddle_tfm.errors import Problem, UserError
 from paddle_tfm.files import json_value, write_whole
@@ -153,30 +153,36 @@ class Codec:
         return list(dict.fromkeys([*of_symbols, *self.source.remarks(), *self.target.remarks()]))
 
     @classmethod
-    def learn(cls, plan: Plan, examples: Sequence[Example]) -> Codec:
+    def learn(cls, plan: Plan, examples: Sequence[Example], old: Codec | None = None) -> Codec:
         """Tokenizers and vocabularies from the training examples; a decoder-only model has those of the target
-        alone."""
-        settings, (source, target) = plan.settings, _tokenizers(plan)
+        alone. With `old` it is that codec with more pieces, whose ids follow those that it has."""
+        settings, (source, target) = plan.settings, (old.source, old.target) if old else _tokenizers(plan)
         options, closes = settings.vocabulary, settings.model.shape != ENCODER_ONLY
+        more = old is not None
         if settings.model.shape == DECODER_ONLY:
-            _fit(target, (example.target for example in examples), _("texts"))
+            _fit(target, (example.target for example in examples), _("texts"), more)
         elif source is target:
-            _fit(source, (text for example in examples for text in (example.source, example.target)), _("both sides"))
+            _fit(
+                source,
+                (text for example in examples for text in (example.source, example.target)),
+                _("both sides"),
+                more,
+            )
         else:
-            _fit(source, (example.source for example in examples), _("the source side"))
-            _fit(target, (example.target for example in examples), _("the target side"))
+            _fit(source, (example.source for example in examples), _("the source side"), more)
+            _fit(target, (example.target for example in examples), _("the target side"), more)
         lengths = np.zeros((len(examples), 2), np.int64)  # what `lengths` says of each; counted here, it costs nothing
         sources = _tokenized(source, examples, 0, lengths, True)
         targets = _tokenized(target, examples, 1, lengths, closes)
         if settings.model.shape == DECODER_ONLY:
-            vocabulary = _vocabulary(options, "target", targets, target.pieces())
+            vocabulary = _vocabulary(options, "target", targets, target.pieces(), old)
             return cls(target, target, vocabulary, vocabulary)
         if options.shared:
-            both = _vocabulary(options, "source", chain(sources, targets), {*source.pieces(), *target.pieces()})
+            both = _vocabulary(options, "source", chain(sources, targets), {*source.pieces(), *target.pieces()}, old)
             vocabularies = both, both
         else:
-            of_source = _vocabulary(options, "source", sources, source.pieces())
-            vocabularies = of_source, _vocabulary(options, "target", targets, target.pieces())
+            of_source = _vocabulary(options, "source", sources, source.pieces(), old)
+            vocabularies = of_source, _vocabulary(options, "target", targets, target.pieces(), old)
         codec = cls(source, target, *vocabularies, closes)
         codec._learned = examples, lengths
         return codec
@@ -271,10 +277,10 @@ def _tokenized(
         yield pieces
 
 
-def _fit(tokenizer: Tokenizer, texts: Iterable[str], side: str) -> None:
-    """`fit`; what is wrong names the side."""
+def _fit(tokenizer: Tokenizer, texts: Iterable[str], side: str, extend: bool) -> None:
+    """`fit`, or `extend`; what is wrong names the side."""
     try:
-        tokenizer.fit(texts)
+        (tokenizer.extend if extend else tokenizer.fit)(texts)
     except UserError as error:
         raise UserError(_("{side} of the training split: {why}").format(side=side, why=error)) from error
 
@@ -293,13 +299,20 @@ def _built(plan: Plan, tokenizer: ComponentPlan) -> Tokenizer:
 
 
 def _vocabulary(
-    options: VocabularySettings, side: str, texts: Iterable[Sequence[str]], always: Iterable[str]
+    options: VocabularySettings, side: str, texts: Iterable[Sequence[str]], always: Iterable[str], old: Codec | None
 ) -> Vocabulary:
-    """Of a side: learned from its texts, or read from its file, to which symbols are added.
+    """Of a side: learned from its texts, or read from its file, to which symbols are added; that of `old` with what the
+    texts have beside it.
 
     Raises:
         UserError: the file cannot be read, or its pieces are not those of the texts.
     """
+    if old is not None:
+        known = old.source_vocabulary if side == "source" else old.target_vocabulary
+        fresh = ([piece for piece in pieces if piece not in known.ids] for pieces in texts)
+        most = None if options.max_size is None else max(0, options.max_size - len(known)) + len(SPECIAL)
+        more = Vocabulary.learn(fresh, options.min_frequency, most, {*always} - known.ids.keys())
+        return Vocabulary([*known.pieces[len(SPECIAL) :], *more.pieces[len(SPECIAL) :]])
     if options.file is None:
         return Vocabulary.learn(texts, options.min_frequency, options.max_size, always)
     file = options.file if isinstance(options.file, str) else options.file[side == "target"]

@@ -86,14 +86,20 @@ class Corpus:
     remarks: Sequence[str] = ()
     _learned: tuple[str, Codec, dict[str, EncodedTexts]] | None = field(default=None, repr=False)
 
-    def encoded(self, plan: Plan) -> tuple[Codec, dict[str, EncodedTexts]]:
+    def encoded(self, plan: Plan, old: Codec | None = None) -> tuple[Codec, dict[str, EncodedTexts]]:
         """The codec learned from the training split, and the ids of all splits. The last ones are cached: the next run
-        of a sweep mostly needs the same."""
+        of a sweep mostly needs the same.
+
+        Args:
+            old: the codec of the run that this one begins with, which is kept or, as `train.vocabulary` says, extended.
+        """
         settings = plan.settings
-        key = repr((settings.tokenizer, settings.vocabulary, settings.model.shape))
+        origin = settings.train.from_, settings.train.vocabulary
+        key = repr((settings.tokenizer, settings.vocabulary, settings.model.shape, origin))
         if self._learned is None or self._learned[0] != key:
             self._learned = None  # frees the memory first
-            codec = Codec.learn(plan, self.splits["train"])
+            keeps = old is not None and settings.train.vocabulary == "keep"
+            codec = old if old is not None and keeps else Codec.learn(plan, self.splits["train"], old)
             self._learned = key, codec, self.encode(codec)
         return self._learned[1:]
 

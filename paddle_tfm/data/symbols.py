@@ -49,6 +49,9 @@ class WithSymbols(Tokenizer):
         while self.unseen and next(between, None) is not None:  # what the tokenizer did not want to read
             pass
 
+    def extend(self, texts: Iterable[str]) -> None:
+        self.inner.extend(self._between(texts))
+
     def _between(self, texts: Iterable[str]) -> Iterator[str]:
         for text in texts:
             if self.unseen:

@@ -48,6 +48,10 @@ class Tokenizer(Component):
         nothing to learn. `texts` can be gone through once, and may be millions: keep a bounded part of them. Called
         again, it begins again, and nothing is left of the texts before."""
 
+    def extend(self, texts: Iterable[str]) -> None:
+        """Learn further pieces from texts that training goes on with, and keep those that it has. By default there is
+        nothing to learn, as where pieces are words: those that the texts bring get rows of their own."""
+
     def normalize(self, text: str) -> str:
         """What of `text` survives: by default, runs of white space become one space and the ends are trimmed."""
         return " ".join(text.split())

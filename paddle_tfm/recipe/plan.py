@@ -6,7 +6,7 @@ Nothing is checked after it: what a constructor refuses is all that building can
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from paddle_tfm.component_source import identity
@@ -34,12 +34,14 @@ class Plan:
     Args:
         components: dotted path → component, of the whole recipe. model: None if the section's structure is wrong.
         problems: all that is wrong, each with file and line; what is wrong with the structure, `Recipe.expand` says.
+        registry: that resolved it.
     """
 
     run: RunSpec
     components: Mapping[str, ComponentPlan]
     model: ModelPlan | None
     problems: tuple[Problem, ...]
+    registry: Registry = field(repr=False, compare=False)
 
     @property
     def settings(self) -> Settings:
@@ -131,7 +133,8 @@ def plan_run(run: RunSpec, registry: Registry) -> Plan:
     problems += [*_required_plugins(run, registry), *_metric_problems(sections, components)]
     problems += [*_source_problems(sections, components, registry), *_length_problems(sections, components)]
     problems += _rate_problems(components, registry)
-    return Plan(run, components, model, tuple(dict.fromkeys(locate(problem, run.origins) for problem in problems)))
+    located = tuple(dict.fromkeys(locate(problem, run.origins) for problem in problems))
+    return Plan(run, components, model, located, registry)
 
 
 def _components(data: Mapping, registry: Registry) -> dict[str, ComponentPlan]:

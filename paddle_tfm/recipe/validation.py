@@ -146,7 +146,7 @@ def _section(location: Sequence[str | int]) -> Any:
     for part in location:
         if get_origin(section) is dict:  # part is a name that the user chose
             section = get_args(section)[1]
-        elif field := keys(section).get(part):
+        elif field := keys(section).get(str(part)):
             section = _section_in(field.annotation) or field.annotation
     return section
 
@@ -165,5 +165,5 @@ _FORMS = {f"model.{kind}": "{encoder: …, decoder: …}" for kind in PER_SITE} 
 
 def _may_be_empty(location: Sequence[str | int]) -> bool:
     """Whether a setting may be null."""
-    field = keys(_section(location[:-1])).get(location[-1])
+    field = keys(_section(location[:-1])).get(str(location[-1]))
     return field is not None and type(None) in get_args(field.annotation)

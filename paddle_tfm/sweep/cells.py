@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,17 +11,18 @@ from typing import Any, Generic, TypeVar
 
 from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, remove
+from paddle_tfm.files import PARTIAL, remove, write_whole
 from paddle_tfm.language import _
 from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.recipe.differences import differences
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.sections.further_tests import texts_key
 from paddle_tfm.sweep import claim
 from paddle_tfm.train import manifest
 from paddle_tfm.train.changes import DESCRIPTIVE_KEYS, RECIPE_CHANGED, changes, gaps, rounding, was_and_is
-from paddle_tfm.train.forms import RESULTS, read_results
-from paddle_tfm.train.identity import identity, read_identity
+from paddle_tfm.train.forms import IDENTITY, RESULTS, read_results
+from paddle_tfm.train.identity import history_of, identity, read_identity
 
 T = TypeVar("T")
 NAMED_SETTINGS = 5  # of those that changed, in one sentence
@@ -82,6 +84,39 @@ class Cell(protocols.Cell):
         for left in (self.folder / claim.FILE, *self.folder.glob(f"*{PARTIAL}")):
             with suppress(OSError):  # a folder for reading only
                 remove(left)
+
+    def continued(self, plan: Plan) -> str:
+        """Have a finished run go on, where a plan gives it more steps, with its schedule or another, and is the same
+        otherwise: its results are removed, and its identity says where it was continued. Returns a sentence, "" where
+        there is nothing to do.
+
+        Raises:
+            UserError: its files cannot be read.
+        """
+        if not self.is_finished:
+            return ""
+        then, train = read_identity(self.folder), plan.settings.train
+        before = yaml_lines.load_file(self.folder / "recipe.yaml")[0]
+        paths = [gap.path for gap in differences(before, plan.run.data, DESCRIPTIVE_KEYS)]
+        steps = before["train"]["steps"]
+        grows = "train.steps" in paths and train.steps > steps == read_results(self.folder, ["steps"])["steps"]
+        only = all(path.startswith(("train.steps", "train.schedule")) for path in paths)
+        if not (grows and only and changes(then, identity(plan, then["data"])) == [RECIPE_CHANGED]):
+            return ""
+        now = [*then.get("continued", []), {"steps": steps, "identity": then["hash"]}]
+        history = {**history_of(then), "continued": now}
+        new = identity(plan, then["data"], then["shards"], then["processes"], history)
+        for name in (RESULTS, manifest.FILE):
+            (self.folder / name).unlink(missing_ok=True)
+        manifest.forget_snapshots(self.folder / "checkpoints" / "last", new["hash"])
+        # The recipe is written where the training goes on: with this it is the one that the plan says.
+        write_whole(self.folder / IDENTITY, json.dumps({**new, "vocabulary": then["vocabulary"]}, indent=1))
+        text = _("{name} is finished after {steps:,} steps, and goes on to {more:,}{schedule}")
+        givens, component = {"d_model": plan.settings.model.d_model}, plan.components["train.schedule"]
+        rates = [[component.build(**givens, steps=end)(step) for step in (1, steps)] for end in (steps, train.steps)]
+        of_length = _("; its schedule depends on the length: the steps so far had the rates of {steps:,} steps")
+        schedule = "" if rates[0] == rates[1] and "train.schedule" not in paths else of_length.format(steps=steps)
+        return text.format(name=self.name, steps=steps, more=train.steps, schedule=schedule)
 
     def require_unchanged(self, plan: Plan, data: dict[str, str] | None = None) -> None:
         """Refuse to resume a run with another recipe, other plugins or other data than it began with.

@@ -27,6 +27,7 @@ from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import OncePerTexts
 from paddle_tfm.sweep.first_step import first_step
+from paddle_tfm.train import start
 from paddle_tfm.train.fit import remarks as of_texts
 from paddle_tfm.train.fit import require_fit
 from paddle_tfm.units import metric_and_test, metric_name
@@ -71,8 +72,9 @@ def check(
 
 
 def _heads(plan: Plan) -> list[Problem]:
-    """What is wrong with the files that its tokenizers, vocabulary, task, and those of its further tests read."""
-    problems = list(problems_of_files(plan))
+    """What is wrong with the files that its tokenizers, vocabulary, task, and those of its further tests read, and with
+    the run that it begins with."""
+    problems = [*problems_of_files(plan), *start.problems(plan)]
     for path, component in plan.components.items():
         if component.kind != "task":
             continue
@@ -185,7 +187,7 @@ def check_texts(plans: Iterable[Plan]) -> list[str]:
             sentences.append(text.format(datasets=_(", ").join(absent)))
             continue
         corpus = corpus_of(plan)
-        encoded = corpus.encoded(plan)[1]
+        encoded = start.encoded(plan, corpus)[2]
         require_fit(plan, encoded)
         sentences += [*corpus.remarks, overlap(corpus.in_training, even_none=True), *of_texts(plan, encoded)]
     return list(dict.fromkeys(sentences))

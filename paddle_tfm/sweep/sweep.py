@@ -10,7 +10,7 @@ from pathlib import Path
 from paddle_tfm import protocols, runtime
 from paddle_tfm.data import datasets
 from paddle_tfm.data.corpus import load_corpus
-from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
 from paddle_tfm.language import _
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.plan import Plan, plan_run
@@ -24,6 +24,7 @@ from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.supervisor import Supervisor
 from paddle_tfm.sweep.tuning import Tuning
+from paddle_tfm.train import start
 from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm.train.sweep_files import COMMAND_FILE, Command, write_command
 from paddle_tfm.train.trainer import Interrupted
@@ -94,9 +95,17 @@ class Sweep(Supervisor):
         if equal:
             plans = self._equalized(plans)
             cells = self._cells(plans, only)
+        begin: dict[str, list[Problem]] = {}
         for cell in cells:
+            plan = plan_run(cell.spec, self.registry)
             if cell.is_begun:
-                cell.require_unchanged(plan_run(cell.spec, self.registry))
+                if sentence := cell.continued(plan):
+                    self.report(sentence)
+                cell.require_unchanged(plan)
+            elif cell.spec.variant not in begin:
+                begin[cell.spec.variant] = plan.located(start.problems(plan))
+        if problems := [problem for of_variant in begin.values() for problem in of_variant]:
+            raise RecipeError(self.recipe.source, dict.fromkeys(problems))
         require_same_looks(self.recipe, self.folder, cells)
         _fetch(plans)
         return cells

@@ -16,9 +16,9 @@ from paddle_tfm.train import manifest
 from paddle_tfm.train.about import About
 from paddle_tfm.train.changes import changes, rounding
 from paddle_tfm.train.forms import IDENTITY, RESULTS, Results, read_form, read_stored_identity
+from paddle_tfm.train.found import plan_of
 from paddle_tfm.train.identity import identity, read_identity
 from paddle_tfm.train.logs import LOGS, rows_of
-from paddle_tfm.train.run import plan_of
 from paddle_tfm.units import plural
 
 
@@ -64,12 +64,13 @@ def _checkpoint(path: Path, run: Path) -> Finding:
         return Finding("bad", path.name, sentence)
     stored = manifest.read(path)
     try:
-        of_run = read_stored_identity(run).get("hash")
+        stored_of_run = read_stored_identity(run)
+        of_run = [stored_of_run.get("hash"), *(each["identity"] for each in stored_of_run.get("continued", []))]
     except UserError:
-        of_run = None
+        of_run = []
     size = sum(file["bytes"] for file in stored["files"].values()) / 2**20
     text = f"step {stored['step']:,}: {plural(len(stored['files']), 'file')}, {size:,.1f} MiB, as they were saved"
-    if of_run is not None and stored["identity"] not in ("", of_run):
+    if of_run and stored["identity"] not in ("", *of_run):
         return Finding("note", path.name, f"{text}; by a training of another identity than this folder's")
     return Finding("ok", path.name, text)
 

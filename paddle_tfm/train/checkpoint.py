@@ -130,6 +130,12 @@ def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
 
 
+def shapes(folder: Path) -> dict[str, list[int]]:
+    """name → shape of the weights of a checkpoint, which are not read. Raises as `load_arrays`."""
+    with _open(folder / manifest.WEIGHTS) as file:
+        return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 (it is no mapping)
+
+
 @contextmanager
 def _open(path: Path) -> Iterator[Any]:
     try:

@@ -202,6 +202,7 @@ def _results(
         "test": dict(final.test),
         "tests": dict(final.tests),
         "caveats": {"valid": progress.caveats, **final.caveats},
+        **run.history,
     }
 
 

@@ -77,6 +77,13 @@ class Pieces(Form):
     sha256: str = ""
 
 
+class Continued(Form):
+    """Where a finished run was given more steps: after how many, and the hash of its identity until then."""
+
+    steps: Count
+    identity: str
+
+
 class Results(Form):
     """`results.json`. A score may be infinite, or NaN."""
 
@@ -104,6 +111,8 @@ class Results(Form):
     test: dict[str, Score] = {}
     tests: dict[str, FurtherResults] = {}
     caveats: dict[str, Caveats] = {}  # of the scores of a split, or of `test@name`
+    start: dict[str, Any] = {}  # `train.start.Start`
+    continued: list[Continued] = []
 
 
 class Identity(Form):
@@ -121,6 +130,8 @@ class Identity(Form):
     processes: Count = 0
     plugin_files: dict[str, str] = {}
     vocabulary: str = ""
+    start: dict[str, Any] = {}
+    continued: list[Continued] = []
 
 
 def read_form(path: Path, form: type[Form], keys: Iterable[str] = ()) -> dict[str, Any]:

@@ -17,14 +17,20 @@ from paddle_tfm.registry import Registry
 from paddle_tfm.train.changes import DESCRIPTIVE_KEYS, components
 from paddle_tfm.train.forms import read_stored_identity
 
+HISTORY = ("start", "continued")  # of an identity, where there is one
 KEYS = ("recipe", "components", "data", "paddle", "blas", "products", "shards", "threads", "processes")
 
 
-def identity(plan: Plan, data: Mapping[str, str], shards: int = 0, processes: int = 1) -> dict[str, Any]:
+def identity(
+    plan: Plan, data: Mapping[str, str], shards: int = 0, processes: int = 1, history: Mapping[str, Any] = {}
+) -> dict[str, Any]:
     """What determines a run's numbers: the resolved recipe, the plugins, the hashes of its `data`, Paddle's build, and
     what decides the last bit of every product and sum: the path of Paddle's BLAS, who computes the products of a
     training step, into how many shards that divides its batches (0: nobody has chosen yet), the threads of each, and
-    how many processes (ranks) share its batches. `hash` covers all of it. Beside it: where the plugins' files were."""
+    how many processes (ranks) share its batches. `hash` covers all of it. Beside it: where the plugins' files were.
+
+    history: of which weights it began (`start`), and where it was continued (`continued`), if it did or was.
+    """
     recipe = {key: value for key, value in plan.run.data.items() if key not in DESCRIPTIVE_KEYS}
     parts = {
         "recipe": hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest(),
@@ -36,6 +42,7 @@ def identity(plan: Plan, data: Mapping[str, str], shards: int = 0, processes: in
         "shards": shards,
         "threads": _threads(plan, shards),
         "processes": processes,
+        **history,
     }
     covered = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return {"hash": covered, **parts, "plugin_files": plan.plugin_files()}
@@ -68,6 +75,11 @@ def read_identity(folder: Path) -> dict[str, Any]:
         UserError: it is missing or broken.
     """
     return read_stored_identity(folder, KEYS)
+
+
+def history_of(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What an identity says of weights that a run began with, and of where it was continued."""
+    return {key: stored[key] for key in HISTORY if key in stored}
 
 
 def missing_plugins(stored: Mapping[str, Any], registry: Registry) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,21 @@ def keep_snapshots(folder: Path, steps: Iterable[int]) -> None:
     for each in folder.glob(snapshot("*")):
         if each.name not in names:
             remove(each, ignore_errors=True)
+
+
+def forget_snapshots(point: Path, identity: str) -> None:
+    """Have the checkpoint from which a finished run goes on wait for no weights to be averaged: they are gone."""
+    progress = read_state(point)
+    if not progress.snapshots:
+        return
+    partial = point.with_name(point.name + PARTIAL)
+    remove(partial, ignore_errors=True)
+    shutil.copytree(point, partial)
+    write_whole(partial / STATE, json_text({**progress.model_dump(), "snapshots": []}))
+    (partial / FILE).unlink()
+    write(partial, progress.step, identity)
+    remove(point)
+    partial.rename(point)
 
 
 def remove_intermediate(folder: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,25 +17,22 @@ from paddle_tfm.data.batches import Stream
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Corpus
 from paddle_tfm.errors import RecipeError, UserError
-from paddle_tfm.files import folders_with, sync_all, write_whole
+from paddle_tfm.files import sync_all, write_whole
 from paddle_tfm.inference.trained_model import TrainedModel
-from paddle_tfm.language import _
 from paddle_tfm.model.build import build
 from paddle_tfm.model.by_path import prepare
 from paddle_tfm.model.size import num_parameters
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Metric
-from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe import yaml_lines
-from paddle_tfm.recipe.plan import Plan, plan_run
-from paddle_tfm.recipe.sections.tuning import is_beside
+from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.registry import Registry
-from paddle_tfm.train import checkpoint, manifest
+from paddle_tfm.train import checkpoint, manifest, start
 from paddle_tfm.train.changes import changes
 from paddle_tfm.train.fit import require_fit
-from paddle_tfm.train.identity import identity, missing_plugins, read_identity, training_threads
-from paddle_tfm.units import in_shell
+from paddle_tfm.train.found import checkpoint_of, find_run, plan_of
+from paddle_tfm.train.identity import history_of, identity, read_identity, training_threads
 
 
 @dataclass
@@ -49,6 +47,7 @@ class Run(TrainedModel):
     encoded: dict[str, EncodedTexts] = field(default_factory=dict, repr=False)
     in_training: dict[str, dict[str, int]] = field(default_factory=dict)  # as of a corpus
     shards: int = 0  # into which a training divides its batches; 0: nobody has chosen yet
+    history: dict[str, Any] = field(default_factory=dict)  # as of `identity`
 
     @property
     def name(self) -> str:
@@ -71,7 +70,7 @@ class Run(TrainedModel):
 
     def identity(self) -> dict[str, object]:
         """What determines this run's numbers: `train.identity`."""
-        of_run = identity(self.plan, self.fingerprint, self.shards, self.processes)
+        of_run = identity(self.plan, self.fingerprint, self.shards, self.processes, self.history)
         return {**of_run, "vocabulary": self.codec.vocabulary_hash()}
 
     def as_trained(self) -> AbstractContextManager[None]:
@@ -91,26 +90,33 @@ class Run(TrainedModel):
 
 
 def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Run:
-    """A new run, whose model has its initial values. Its codec is learned from the training split; with `resume` it is
-    the one in the folder, if the run was started before.
+    """A new run, whose model has its initial values, or those of the run that `train.from` names. Its codec is learned
+    from the training split; with `resume` it is the one in the folder, if the run was started before, and no other run
+    is read.
 
     Raises:
         RecipeError: the constructor of a component raises.
-        UserError: no training example is within the bounds of length, or the folder's files are damaged.
+        UserError: no training example is within the bounds of length, the folder's files are damaged, or it cannot
+            begin with that other run.
     """
     settings, start_time = plan.settings, time.perf_counter()
-    shards = 0
-    if resume and (folder / "identity.json").exists():
-        shards = read_identity(folder)["shards"]
+    stored = read_identity(folder) if resume and (folder / "identity.json").exists() else {"shards": 0}
+    source = None
+    saved = settings.train.from_ is None or manifest.find(folder / "checkpoints" / "last")
+    if "hash" in stored and saved:
         codec = Codec.load(plan, folder / "codec")
         encoded = corpus.encode(codec)
     else:
-        codec, encoded = corpus.encoded(plan)
+        source, codec, encoded = start.encoded(plan, corpus)
     train, dropped = _filtered(encoded["train"], settings)
     require_fit(plan, encoded)
     model = _model(plan, codec)
-    run = Run(folder, plan, codec, model, corpus.fingerprint, start_time, in_training=corpus.in_training, shards=shards)
-    run.encoded, run.dropped = {**encoded, "train": train}, dropped
+    run = Run(folder, plan, codec, model, corpus.fingerprint, start_time, in_training=corpus.in_training)
+    run.encoded, run.dropped, run.shards = {**encoded, "train": train}, dropped, stored["shards"]
+    if source is not None:
+        run.history = {"start": source.carry(plan, codec, model).model_dump()}
+    else:
+        run.history = history_of(stored)
     return run
 
 
@@ -149,41 +155,6 @@ def write_start(run: Run) -> None:
     write_whole(run.folder / "identity.json", json.dumps(run.identity(), indent=1))  # last: the folder is complete
 
 
-def runs_below(path: Path) -> list[Path]:
-    """A folder itself where it is a run; else the runs below it, trials of tuning only if there are no others."""
-    if (path / "identity.json").is_file():
-        return [path]
-    folders = folders_with(path, "identity.json")
-    return [folder for folder in folders if not is_beside(folder)] or folders
-
-
-def find_run(path: Path) -> Path:
-    """The folder of a run: `path` itself, or that of the only run below it, beside which trials of tuning do not count.
-
-    Raises:
-        UserError: there is none, or there are several (they are listed).
-    """
-    folders = runs_below(path)
-    if len(folders) == 1:
-        return folders[0]
-    if not folders:
-        raise UserError(_("{path}: no run is here; `paddle-tfm ls runs` shows where runs are").format(path=path))
-    listing = "".join(f"\n  {folder}" for folder in folders)
-    raise UserError(_("{path} holds {number} runs; choose one:").format(path=path, number=len(folders)) + listing)
-
-
-def plan_of(folder: Path, registry: Registry) -> Plan:
-    """The plan of a run's recipe, as its folder has it.
-
-    Raises:
-        UserError: a plugin that it was trained with is not loaded, or the recipe is not sound, or of several runs.
-    """
-    plan = plan_run(recipes.load_single(folder / "recipe.yaml"), registry)
-    if plan.problems and (missing := missing_plugins(read_identity(folder), registry)):
-        raise UserError(f"{folder} was trained with a plugin that is not loaded now; add {missing}")
-    return plan.require_sound(str(folder / "recipe.yaml"))
-
-
 def load_run(
     path: str | Path, registry: Registry, which: str = "best", warn: Callable[[str], None] = lambda text: None
 ) -> Run:
@@ -199,9 +170,9 @@ def load_run(
     folder = find_run(Path(path))
     plan, stored = plan_of(folder, registry), read_identity(folder)
     codec = Codec.load(plan, folder / "codec")
-    point = _checkpoint(folder, which)
+    point = checkpoint_of(folder, which)
     run = Run(folder, plan, codec, _model(plan, codec), stored["data"])
-    run.shards, run.processes = stored["shards"], stored["processes"]
+    run.shards, run.processes, run.history = stored["shards"], stored["processes"], history_of(stored)
     for change in changes(stored, run.identity() | {"data": stored["data"]}):
         warn(f"{folder}: since it was trained, {change}; its scores may differ")
     checkpoint.load_model(point, run.model)
@@ -213,16 +184,3 @@ def load_run(
         )
     run.model.eval()
     return run
-
-
-def _checkpoint(folder: Path, which: str) -> Path:
-    """Where a checkpoint of a run is. Raises UserError: it is not there, or damaged."""
-    places = {name: manifest.find(folder / "checkpoints" / name) for name in ("best", "last")}
-    point = manifest.find(folder / "checkpoints" / which)
-    if point is None:
-        others = [name for name, place in places.items() if place is not None]
-        there = " and ".join(f"{name}: --checkpoint {name} takes it" for name in others) or "none yet"
-        raise UserError(f"{folder / 'checkpoints' / which}: no such checkpoint; there is {there}")
-    if sentence := manifest.damage(point):
-        raise UserError(f"{sentence}; `paddle-tfm check {in_shell(folder)}` says which checkpoints are whole")
-    return point

@@ -12,9 +12,11 @@ import numpy as np
 from paddle_tfm import place
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import write_whole
 from paddle_tfm.kernels.cpu import products
 from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.plugins import Listeners, Plugins
+from paddle_tfm.recipe.yaml_lines import dump
 from paddle_tfm.train import divergence, manifest
 from paddle_tfm.train.about import write_about
 from paddle_tfm.train.evaluate import Scorer
@@ -27,6 +29,7 @@ from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.running_statistics import discrepancies, overall, remembered
 from paddle_tfm.train.shards import number_of_shards
 from paddle_tfm.train.shared_step import sharded
+from paddle_tfm.train.start import Start
 from paddle_tfm.train.state import TrainingState
 from paddle_tfm.train.step import Step, gradient_norms
 
@@ -115,10 +118,11 @@ class Trainer:
         point = manifest.resume_point(self.state.folder(), self._say) if resume else None
         if point is not None:
             self.state.restore(point)
+            write_whole(self.run.folder / "recipe.yaml", dump(self.run.recipe))  # a run that goes on has more steps
         else:
             write_start(self.run)
             self.state.cut_logs()
-            self.calibrate()
+            self._begin_with_weights() if "start" in self.run.history else self.calibrate()
         write_about(self.run)
         wanted = self.run.settings.train.products
         if wanted != "float32" and (reason := products.why_not(wanted)):
@@ -128,6 +132,18 @@ class Trainer:
     def calibrate(self) -> None:
         """Set the initial values that depend on the first batch (`Placement.calibrate`)."""
         calibrate(self.run.model, next(self.run.stream()).tensors())
+
+    def _begin_with_weights(self) -> None:
+        """Say what was carried over from another run. That run is not needed any more once this is saved."""
+        start = Start(**self.run.history["start"])
+        for sentence in start.sentences():
+            self._say(sentence)
+        tensors = self.run.model.state_dict()
+        carried = {name: tensor.numpy() for name, tensor in tensors.items() if name not in start.drawn}
+        self.calibrate()
+        for name, array in carried.items():
+            tensors[name].set_value(array)
+        self._save("last")
 
     def shards(self) -> int:
         """Into how many shards batches are divided: as many as when the training began. Ranks divide them otherwise."""

@@ -99,6 +99,20 @@ class SentencePiece(Words):
             raise UserError("tokenizer 'sentencepiece' has nothing to learn from: all texts are empty")
         self._use(self._train_automatic(sample) if self.size == "auto" else self._train(sample, self.size))
 
+    def extend(self, texts: Iterable[str]) -> None:
+        """Learn the pieces of these texts as `fit` does, and add those that it has not. They get the scores that they
+        have among their own; merges of `bpe` come after those that were learned before."""
+        from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+        before = self._proto
+        self.fit(texts)
+        both, learned = ModelProto.FromString(before), ModelProto.FromString(self._proto)
+        known, last = {each.piece for each in both.pieces}, min(each.score for each in both.pieces)
+        for each in learned.pieces:
+            if each.piece not in known:
+                both.pieces.add(piece=each.piece, score=each.score + (last if self.model == "bpe" else 0.0))
+        self._use(both.SerializeToString())
+
     def _learnable(self, text: str) -> str:
         return self.normalize(text.translate(RESERVED_CHARACTERS))
 
