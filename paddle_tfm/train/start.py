@@ -24,11 +24,10 @@ from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Tokenizer
 from paddle_tfm.recipe import loading as recipes
-from paddle_tfm.recipe.differences import differences
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.train import checkpoint, manifest
-from paddle_tfm.train.changes import was_and_is
+from paddle_tfm.train.changes import gaps, was_and_is
 from paddle_tfm.train.forms import Count, Form
 from paddle_tfm.train.found import checkpoint_of, find_run, plan_of
 from paddle_tfm.units import plural
@@ -72,7 +71,7 @@ class Start(Form):
     def sentences(self) -> Iterator[str]:
         """What to know of it before the first step."""
         share = f"{100 * self.carried / max(1, self.numbers):.1f}"
-        text = _("begins with the weights of {run} ({checkpoint}, step {step:,}): {share}% of {numbers:,} numbers")
+        text = _("begins with {run} ({checkpoint}, step {step:,}): {share}% of {numbers:,} numbers are carried over")
         values = {"checkpoint": self.checkpoint, "step": self.step, "share": share, "numbers": self.numbers}
         yield text.format(run=self.run, **values)
         for names, shapes in ((_("drawn anew"), self.drawn), (_("left out"), self.left_out)):
@@ -205,7 +204,7 @@ def _axes_of_pieces(plan: Plan, model: Transformer, sizes: tuple[int, int]) -> d
 
 def _exchanged(theirs: Settings, ours: Settings) -> list[str]:
     """In which settings the model differs from the other run's."""
-    return was_and_is(differences({"model": theirs.model.model_dump()}, {"model": ours.model.model_dump()}))
+    return was_and_is(gaps(({"model": theirs.model.model_dump()}, {}), ({"model": ours.model.model_dump()}, {})))
 
 
 # ---------------------------------------------------------------------------------------------------- what is wrong
@@ -239,12 +238,12 @@ def _other_pieces(source: Source, ours: Settings) -> Iterator[Problem]:
         {"tokenizer": each.tokenizer, "vocabulary": {key: getattr(each.vocabulary, key) for key in OF_PIECES}}
         for each in (source.settings, ours)
     ]
-    for gap in differences(*of_both):
+    for gap in gaps(*((each, {}) for each in of_both)):
         text = _(
             "{setting}, but the weights of {run} are of its pieces; write it as there, or `train.vocabulary=replace`, "
             "which learns other pieces"
         )
-        yield Problem(gap.path, text.format(setting=was_and_is([gap])[0], run=source.folder))
+        yield Problem(gap.what, text.format(setting=was_and_is([gap])[0], run=source.folder))
 
 
 def _other_sizes(source: Source, plan: Plan, shapes: Mapping[str, Sequence[int]]) -> Iterator[Problem]:

@@ -1,5 +1,6 @@
 """Beginning with the weights of another run, and going on beyond the end of one."""
 
+import itertools
 import json
 import shutil
 
@@ -60,7 +61,7 @@ def test_a_finished_run_goes_on_to_the_same_bits(sweep):
     assert [each["steps"] for each in other["continued"]] == [8]
     (again,) = sweep(CONSTANT, "train.steps=24", resume=True)
     assert [each["steps"] for each in json.loads((again / "identity.json").read_text())["continued"]] == [8, 16]
-    with pytest.raises(UserError, match="train.steps was 24 and is 16"):
+    with pytest.raises(UserError, match=r"train\.steps was 24 and is 16"):
         sweep(CONSTANT, "train.steps=16", resume=True)
 
 
@@ -75,7 +76,7 @@ def test_a_schedule_is_stretched_or_restated(sweep):
     assert rates[8:] == of_whole[8:] and rates[4:8] != of_whole[4:8]
     (run,) = sweep(CONSTANT, "train.steps=20", resume=True)
     assert read_rows(run / "metrics.jsonl")[-2]["learning_rate"] == pytest.approx(3e-3)
-    with pytest.raises(UserError, match="train.max_tokens was 128 and is 64"):
+    with pytest.raises(UserError, match=r"train\.max_tokens was 128 and is 64"):
         sweep(CONSTANT, "train.steps=30", "train.max_tokens=64", resume=True)
 
 
@@ -107,7 +108,7 @@ def test_it_begins_with_the_weights_and_pieces_of_the_other_run(source, make_tra
     assert results[0]["valid"] == results[1]["valid"]
     began = results[0]["start"]
     assert began["carried"] == began["numbers"] and not began["drawn"] and not began["left_out"]
-    assert any("100.0% of" in sentence for sentence in said)
+    assert any("100.0% of" in sentence and "carried over" in sentence for sentence in said)
     nothing = make_trainer(folder="nothing")
     assert nothing.train()["valid"]["loss"] > results[0]["valid"]["loss"]
 
@@ -152,7 +153,7 @@ def test_a_transplant_carries_what_has_a_place_and_lists_the_rest(source, make_t
     )
     assert began["exchanged"] == ["model.norm was layer and is rms"]
     trainer.train()
-    assert any("left out: encoder.layers.*.placement.norms" in sentence for sentence in said)
+    assert any("encoder.layers.*.placement.norms.*.bias [16] × 2" in sentence for sentence in said), "\n".join(said)
 
 
 def test_a_placement_that_calibrates_leaves_the_weights_as_they_were(source, make_trainer):
@@ -207,7 +208,7 @@ def test_rows_go_with_their_pieces(corpora, make_trainer, vocabulary, tied):
     for side, axes in (("source", {"source_embedding.weight": 0}), ("target", {"target_embedding.weight": 0})):
         ours, theirs = (getattr(codec, f"{side}_vocabulary") for codec in (run.codec, old))
         if side == "target":
-            axes |= {"head.output.weight": 1, "head.output.bias": 0} if not tied else {"head.bias": 0}
+            axes |= {"head.output.weight": 1, "head.output.bias": 0} if not tied else {}
         for name, axis in axes.items():
             for piece, row in ours.ids.items():
                 was = theirs.ids.get(piece, 3)  # a whole word is one piece, of which nothing was known
@@ -217,13 +218,14 @@ def test_rows_go_with_their_pieces(corpora, make_trainer, vocabulary, tied):
 
 
 def test_new_pieces_of_words_begin_as_the_mean_of_their_old_ones(corpora, make_trainer):
-    (corpora / "old.a").write_text("low lower lowest new newer\n" * 40)
-    (corpora / "new.a").write_text("low wide wider widest newest\n" * 40)
-    for name in ("old", "new"):
-        shutil.copy(corpora / f"{name}.a", corpora / f"{name}.b")
+    for name, words in (("old", "low lower lowest new newer"), ("new", "low wide wider widest newest")):
+        several = itertools.permutations(words.split(), 4)
+        for side in "ab":
+            (corpora / f"{name}.{side}").write_text("".join(f"{' '.join(each)}\n" for each in several))
+            several = itertools.permutations(words.split(), 4)
     pieces = "tokenizer={name: sentencepiece, size: %d, byte_fallback: false}"
     for model in ("unigram", "bpe"):
-        tokenizer = (pieces % 18).replace("}", f", model: {model}}}")
+        tokenizer = (pieces % 14).replace("}", f", model: {model}}}")
         trainer = make_trainer(
             settings("old"), tokenizer, "train.steps=1", "model.max_length=40", folder=f"source-{model}"
         )
