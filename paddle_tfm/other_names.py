@@ -45,6 +45,10 @@ OTHER_NAMES: dict[str, dict[str, str]] = {
         "'evaluate.patience'": "early_stopping",
         "'evaluate.every'": "eval_steps valid_steps eval_every",
         "'seeds'": "seed",
+        "'train.from'": "train_from load_model restore_file finetune_from_model init_from pretrained checkpoint",
+        "'train.freeze'": "freeze_encoder freeze_decoder freeze_layers frozen",
+        "'train.rate_factors'": "lr_multipliers param_groups layerwise_lr",
+        "'train.vocabulary'": "update_vocab extend_vocab",
     },
     "tokenizer": {
         "'separator'": "joiner remove_bpe bpe_separator",

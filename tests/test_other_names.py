@@ -7,6 +7,7 @@ from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.options import options_of
 from paddle_tfm.other_names import OTHER_NAMES, name_here
 from paddle_tfm.recipe.loading import load
+from paddle_tfm.recipe.sections import keys
 from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.registry import Registry
 
@@ -53,7 +54,7 @@ def settings_named(text):
 
 @pytest.mark.parametrize("place", OTHER_NAMES)
 def test_the_names_here_are_settings_and_the_others_are_none(place, registry: Registry):
-    sections = {name: getattr(field.annotation, "model_fields", {}) for name, field in Settings.model_fields.items()}
+    sections = {name: keys(field.annotation) for name, field in Settings.model_fields.items()}
     for here, names in OTHER_NAMES[place].items():
         options = (
             {key for entry in registry.names(place) for key in registry.options(place, entry)} if place in KINDS else ()

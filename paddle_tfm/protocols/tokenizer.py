@@ -49,7 +49,7 @@ class Tokenizer(Component):
         again, it begins again, and nothing is left of the texts before."""
 
     def extend(self, texts: Iterable[str]) -> None:
-        """Learn further pieces from texts that training goes on with, and keep those that it has. By default there is
+        """Learn further pieces from texts with which the training continues, and keep those that it has. By default there is
         nothing to learn, as where pieces are words: those that the texts bring get rows of their own."""
 
     def normalize(self, text: str) -> str:

@@ -86,7 +86,7 @@ class Cell(protocols.Cell):
                 remove(left)
 
     def continued(self, plan: Plan) -> str:
-        """Have a finished run go on, where a plan gives it more steps, with its schedule or another, and is the same
+        """Continue a finished run, where a plan gives it more steps, with its schedule or another, and is the same
         otherwise: its results are removed, and its identity says where it was continued. Returns a sentence, "" where
         there is nothing to do.
 
@@ -109,9 +109,9 @@ class Cell(protocols.Cell):
         for name in (RESULTS, manifest.FILE):
             (self.folder / name).unlink(missing_ok=True)
         manifest.forget_snapshots(self.folder / "checkpoints" / "last", new["hash"])
-        # The recipe is written where the training goes on: with this it is the one that the plan says.
+        # The recipe is written where the training continues: with this it is the one that the plan says.
         write_whole(self.folder / IDENTITY, json.dumps({**new, "vocabulary": then["vocabulary"]}, indent=1))
-        text = _("{name} is finished after {steps:,} steps, and goes on to {more:,}{schedule}")
+        text = _("{name} is finished after {steps:,} steps, and continues to {more:,}{schedule}")
         givens, component = {"d_model": plan.settings.model.d_model}, plan.components["train.schedule"]
         rates = [[component.build(**givens, steps=end)(step) for step in (1, steps)] for end in (steps, train.steps)]
         of_length = _("; its schedule depends on the length: the steps so far had the rates of {steps:,} steps")

@@ -15,8 +15,8 @@ from paddle_tfm.registry import Registry
 from paddle_tfm.train import manifest
 from paddle_tfm.train.about import About
 from paddle_tfm.train.changes import changes, rounding
+from paddle_tfm.train.folders import plan_of
 from paddle_tfm.train.forms import IDENTITY, RESULTS, Results, read_form, read_stored_identity
-from paddle_tfm.train.found import plan_of
 from paddle_tfm.train.identity import identity, read_identity
 from paddle_tfm.train.logs import LOGS, rows_of
 from paddle_tfm.units import plural

@@ -193,7 +193,7 @@ def keep_snapshots(folder: Path, steps: Iterable[int]) -> None:
 
 
 def forget_snapshots(point: Path, identity: str) -> None:
-    """Have the checkpoint from which a finished run goes on wait for no weights to be averaged: they are gone."""
+    """Have the checkpoint from which a finished run continues wait for no weights to be averaged: they are gone."""
     progress = read_state(point)
     if not progress.snapshots:
         return

@@ -31,7 +31,7 @@ from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint, manifest, start
 from paddle_tfm.train.changes import changes
 from paddle_tfm.train.fit import require_fit
-from paddle_tfm.train.found import checkpoint_of, find_run, plan_of
+from paddle_tfm.train.folders import checkpoint_of, find_run, plan_of
 from paddle_tfm.train.identity import history_of, identity, read_identity, training_threads
 
 

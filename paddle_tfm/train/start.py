@@ -7,7 +7,6 @@ its text (Gee et al. 2022, arXiv:2402.09977).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,69 +26,16 @@ from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.train import checkpoint, manifest
+from paddle_tfm.train.carried import Pieces, Start
 from paddle_tfm.train.changes import gaps, was_and_is
-from paddle_tfm.train.forms import Count, Form
-from paddle_tfm.train.found import checkpoint_of, find_run, plan_of
+from paddle_tfm.train.folders import checkpoint_of, find_run, plan_of
 from paddle_tfm.units import plural
 
 SIZES = ("d_model", "d_ff", "max_length")  # of the model: where they differ, weights of one name have other shapes
 OF_PIECES = ("shared", "symbols", "file")  # keys of `vocabulary` that say what a piece is
 MORE_WORDS = 64  # of the model that shows which axes count pieces
-LISTED = 6  # groups of weights, or shapes, in one sentence
+LISTED = 3  # shapes in one sentence
 SAMPLE = 1000  # training examples
-
-
-class Pieces(Form):
-    """How many pieces of a side both runs have, only this one, and only the other one."""
-
-    kept: Count = 0
-    added: Count = 0
-    removed: Count = 0
-
-
-class Start(Form):
-    """What a run began with.
-
-    Args:
-        run: the other run's folder; checkpoint, step: whose weights; weights: their SHA-256.
-        carried: numbers that were carried over, `numbers` of all that the model has.
-        drawn: name → shape of what is drawn anew; left_out: of what has no place here.
-        pieces: side → its pieces, where they are not the other run's. exchanged: settings of the model that differ.
-    """
-
-    run: str
-    checkpoint: str
-    step: Count
-    weights: str
-    carried: Count = 0
-    numbers: Count = 0
-    drawn: dict[str, list[Count]] = {}
-    left_out: dict[str, list[Count]] = {}
-    pieces: dict[str, Pieces] = {}
-    exchanged: list[str] = []
-
-    def sentences(self) -> Iterator[str]:
-        """What to know of it before the first step."""
-        share = f"{100 * self.carried / max(1, self.numbers):.1f}"
-        text = _("begins with {run} ({checkpoint}, step {step:,}): {share}% of {numbers:,} numbers are carried over")
-        values = {"checkpoint": self.checkpoint, "step": self.step, "share": share, "numbers": self.numbers}
-        yield text.format(run=self.run, **values)
-        for names, shapes in ((_("drawn anew"), self.drawn), (_("left out"), self.left_out)):
-            if shapes:
-                yield f"{names}: {', '.join(grouped(shapes))}"
-        for side, pieces in self.pieces.items():
-            text = _("pieces of the {side}: {kept:,} kept, {added:,} added, {removed:,} removed")
-            yield text.format(side=_(side), **pieces.model_dump())
-        if self.exchanged:
-            yield _("exchanged: {settings}").format(settings=", ".join(self.exchanged))
-
-
-def grouped(shapes: Mapping[str, Sequence[int]]) -> list[str]:
-    """Names with their shapes, those of all layers as one: `encoder.layers.*.norm.bias [64] × 4`."""
-    groups = Counter((re.sub(r"\.\d+\.", ".*.", name), tuple(shape)) for name, shape in shapes.items())
-    listed = [f"{name} {[*shape]}" + (f" × {n}" if n > 1 else "") for (name, shape), n in groups.items()]
-    more = len(listed) - LISTED
-    return [*listed[:LISTED], *([_("{number} more").format(number=more)] if more > 0 else [])]
 
 
 @dataclass(frozen=True)
@@ -234,11 +180,11 @@ def problems(plan: Plan) -> Iterator[Problem]:
 
 def _other_pieces(source: Source, ours: Settings) -> Iterator[Problem]:
     """Settings by which pieces would be others than those of the weights, though as many."""
-    of_both = [
+    theirs, ours_too = (
         {"tokenizer": each.tokenizer, "vocabulary": {key: getattr(each.vocabulary, key) for key in OF_PIECES}}
         for each in (source.settings, ours)
-    ]
-    for gap in gaps(*((each, {}) for each in of_both)):
+    )
+    for gap in gaps((theirs, {}), (ours_too, {})):
         text = _(
             "{setting}, but the weights of {run} are of its pieces; write it as there, or `train.vocabulary=replace`, "
             "which learns other pieces"

@@ -19,6 +19,7 @@ from paddle_tfm.plugins import Listeners, Plugins
 from paddle_tfm.recipe.yaml_lines import dump
 from paddle_tfm.train import divergence, manifest
 from paddle_tfm.train.about import write_about
+from paddle_tfm.train.carried import Start
 from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.finish import finish, write_results
 from paddle_tfm.train.logs import append_row
@@ -29,7 +30,6 @@ from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.running_statistics import discrepancies, overall, remembered
 from paddle_tfm.train.shards import number_of_shards
 from paddle_tfm.train.shared_step import sharded
-from paddle_tfm.train.start import Start
 from paddle_tfm.train.state import TrainingState
 from paddle_tfm.train.step import Step, gradient_norms
 
@@ -118,7 +118,7 @@ class Trainer:
         point = manifest.resume_point(self.state.folder(), self._say) if resume else None
         if point is not None:
             self.state.restore(point)
-            write_whole(self.run.folder / "recipe.yaml", dump(self.run.recipe))  # a run that goes on has more steps
+            write_whole(self.run.folder / "recipe.yaml", dump(self.run.recipe))  # one that is continued has more steps
         else:
             write_start(self.run)
             self.state.cut_logs()

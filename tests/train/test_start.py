@@ -9,6 +9,10 @@ import pytest
 from small_runs import TINY
 
 from paddle_tfm import load_recipe
+from paddle_tfm.comparison.report.section_input import Facts
+from paddle_tfm.comparison.report.sections.carried import Carried
+from paddle_tfm.comparison.runs.finished import collect
+from paddle_tfm.comparison.table import compare
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.sweep.check import check
@@ -49,7 +53,7 @@ def test_a_finished_run_goes_on_to_the_same_bits(sweep):
     (whole,) = sweep(CONSTANT, "train.steps=16", folder="whole")
     sweep(CONSTANT, "train.steps=8")
     (parts,) = sweep(CONSTANT, "train.steps=16", resume=True)
-    assert "default/seed-1 is finished after 8 steps, and goes on to 16" in sweep.said
+    assert "default/seed-1 is finished after 8 steps, and continues to 16" in sweep.said
     for which in ("last", "best"):
         same(weights(whole, which), weights(parts, which))
     optimizers = [checkpoint.load_arrays(each / "checkpoints" / "last", "optimizer") for each in (whole, parts)]
@@ -284,8 +288,14 @@ def test_texts_of_other_pieces_are_refused(source, make_run):
         make_run("task={name: copy, symbols: 40, min_length: 2, max_length: 5, train: 50}", f"train.from={source}")
 
 
-def test_the_same_weights_for_all_variants_and_seeds(source, sweep):
+def test_the_same_weights_for_all_variants_and_seeds(source, sweep, registry):
     runs = sweep(f"train.from={source}", "model.norm=layer,rms", "seeds=[1, 2]", "train.steps=4")
     began = [json.loads((run / "results.json").read_text())["start"] for run in runs]
     assert len(began) == 4 and len({each["weights"] for each in began}) == 1
     assert [bool(each["left_out"]) for each in began] == [False, True, False, True]
+    folder = runs[0].parent.parent
+    facts = Facts(compare(collect([folder]), "base", folder, "exact_match", "layer"), registry)
+    (table,) = Carried().tables(facts).values()
+    page = {row["variant"]: {each.heading: each.cell(row) for each in table.columns} for row in table.rows}
+    assert page["layer"]["carried over"] == "100.0%" and not page["layer"]["left out"]
+    assert "decoder.layers.*.placement.norms.*.bias [16] × 3" in page["rms"]["left out"]

@@ -66,7 +66,7 @@ def runs_in(folder: Path) -> list[Path]:
     """
     if any((folder / name).exists() for name in ("recipe.yaml", "checkpoints")):
         return [folder]
-    from paddle_tfm.train.found import runs_below
+    from paddle_tfm.train.folders import runs_below
 
     runs = runs_below(folder)
     if not runs:

@@ -14,6 +14,7 @@ SECTIONS = {  # file → name of a section → its class
     "tuning": {"tuning": "Tuning", "untuned": "Untuned"},
     "recipes": {"compared": "Compared", "budgets": "Budgets"},
     "gaps": {"gaps": "Gaps"},
+    "carried": {"carried": "Carried"},
     "costs": {"costs": "Costs"},
     "training": {"curves": "Curves", "gradients": "Gradients", "layers": "Layers", "norms": "Norms"},
     "attention": {"attention": "Attention"},
