@@ -17,7 +17,9 @@ import pytest
 from paddle_tfm.cli import VERBS, group, main
 from paddle_tfm.cli.run import recipe_command
 
-PAGE = (Path(__file__).parent.parent / "docs/how-do-i.md").read_text("utf-8")
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = (DOCS / "how-do-i.md").read_text("utf-8")
+FINE_TUNE = re.findall(r"^paddle-tfm (.*)$", (DOCS / "fine-tune.md").read_text("utf-8"), re.MULTILINE)
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 COMMANDS = [shlex.split(line) for language, text in BLOCKS if language == "bash" for line in text.splitlines()]
 FILES = {name[1]: text for _, text in BLOCKS if (name := re.match(r"# (\w+\.py)\n", text))}
@@ -81,6 +83,13 @@ def test_every_command_of_the_page_runs(folder):
         assert done == 0, words
     assert list(Path("runs/norms/comparison").glob("*.tex")) and list(Path("maps").glob("*.png"))
     subprocess.run([sys.executable, "notebook.py"], check=True)
+
+
+@pytest.mark.pages
+def test_every_command_on_fine_tuning_runs(folder):
+    assert len(FINE_TUNE) >= 7
+    for command in FINE_TUNE:
+        assert _run(shlex.split(command)) == 0, command
 
 
 @pytest.mark.pages

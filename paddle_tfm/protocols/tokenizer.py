@@ -49,8 +49,8 @@ class Tokenizer(Component):
         again, it begins again, and nothing is left of the texts before."""
 
     def extend(self, texts: Iterable[str]) -> None:
-        """Learn further pieces from texts with which the training continues, and keep those that it has. By default there is
-        nothing to learn, as where pieces are words: those that the texts bring get rows of their own."""
+        """Learn further pieces from texts with which a training continues, and keep those that it has. By default
+        there is nothing to learn, as where pieces are words: those that the texts bring get rows of their own."""
 
     def normalize(self, text: str) -> str:
         """What of `text` survives: by default, runs of white space become one space and the ends are trimmed."""

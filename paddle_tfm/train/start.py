@@ -63,9 +63,7 @@ class Source:
             folder = find_run(path)
             point = checkpoint_of(folder, "best")
         run = recipes.load_single(folder / "recipe.yaml")
-        if run.settings is None:
-            raise UserError(_("{file}: not a sound recipe").format(file=folder / "recipe.yaml"))
-        return cls(folder, run.settings, point)
+        return cls(folder, Settings.model_validate(run.data), point)
 
     def codec(self, plan: Plan) -> Codec | None:
         """Its codec, for a run that cuts texts as it does; None where `train.vocabulary` is `replace`."""
@@ -205,7 +203,7 @@ def _other_sizes(source: Source, plan: Plan, shapes: Mapping[str, Sequence[int]]
     if others and sizes:
         text = _("{number} of {run} have another shape there: {listed}; weights are carried by name and shape")
         listed = [f"{name} {[*shape]}, {_('here')} {named[name]}" for name, shape in [*others.items()][:LISTED]]
-        number, more = plural(len(others), "weight"), [_("…")] * (len(others) > LISTED)
+        number, more = plural(len(others), "weight"), ["…"] * (len(others) > LISTED)
         yield Problem(sizes[0], text.format(number=number, run=source.folder, listed="; ".join([*listed, *more])))
     elif len(others) == len(common):
         yield Problem("train.from", _("no weight of {run} has a place in this model").format(run=source.folder))

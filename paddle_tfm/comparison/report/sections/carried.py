@@ -44,7 +44,7 @@ def _row(began: dict[str, Any]) -> dict[str, str]:
     if not began:
         return {"run": _("none"), "carried": "", "drawn": _("everything"), "left_out": "", "pieces": ""}
     start = Start(**began)
-    pieces = [_("{side}: +{added:,} −{removed:,}").format(side=_(side), **n) for side, n in began["pieces"].items()]
+    pieces = [f"{_(side)}: +{n['added']:,} −{n['removed']:,}" for side, n in began["pieces"].items()]
     return {
         "run": f"{start.run} ({start.checkpoint}, {start.step:,})",
         "carried": f"{100 * start.carried / max(1, start.numbers):.1f}%",
