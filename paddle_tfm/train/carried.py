@@ -27,7 +27,7 @@ class Start(Form):
         run: the other run's folder; checkpoint, step: whose weights; weights: their SHA-256.
         carried: numbers that were carried over, `numbers` of all that the model has.
         drawn: name → shape of what is newly drawn; left_out: of what has no place here.
-        pieces: side → its pieces, where they are not the other run's. exchanged: settings of the model that differ.
+        pieces: side → its pieces, where they are not the other run's. settings: those of the model that differ.
     """
 
     run: str
@@ -39,7 +39,7 @@ class Start(Form):
     drawn: dict[str, list[Count]] = {}
     left_out: dict[str, list[Count]] = {}
     pieces: dict[str, Pieces] = {}
-    exchanged: list[str] = []
+    settings: list[str] = []
 
     def sentences(self) -> Iterator[str]:
         """What to know of it before the first step."""
@@ -53,8 +53,8 @@ class Start(Form):
         for side, pieces in self.pieces.items():
             text = _("pieces of the {side}: {kept:,} kept, {added:,} added, {removed:,} removed")
             yield text.format(side=_(side), **pieces.model_dump())
-        if self.exchanged:
-            yield _("exchanged: {settings}").format(settings=", ".join(self.exchanged))
+        if self.settings:
+            yield _("settings of the model that differ: {settings}").format(settings=", ".join(self.settings))
 
 
 def grouped(shapes: Mapping[str, Sequence[int]]) -> list[str]:

@@ -74,7 +74,7 @@ class Source:
         digest = manifest.read(self.point)["files"][manifest.WEIGHTS]["sha256"]
         step = manifest.read_state(self.point).step
         start = Start(run=str(self.folder), checkpoint=self.point.name, step=step, weights=digest)
-        start.exchanged = _exchanged(self.settings, plan.settings)
+        start.settings = _other_settings(self.settings, plan.settings)
         rows = self._rows(plan, codec, start)
         sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
         axes = _axes_of_pieces(plan, model, sizes) if rows else {}
@@ -146,7 +146,7 @@ def _axes_of_pieces(plan: Plan, model: Transformer, sizes: tuple[int, int]) -> d
     return axes
 
 
-def _exchanged(theirs: Settings, ours: Settings) -> list[str]:
+def _other_settings(theirs: Settings, ours: Settings) -> list[str]:
     """In which settings the model differs from the other run's."""
     return was_and_is(gaps(({"model": theirs.model.model_dump()}, {}), ({"model": ours.model.model_dump()}, {})))
 

@@ -155,7 +155,7 @@ def test_a_transplant_carries_what_has_a_place_and_lists_the_rest(source, make_t
     same(
         {name: array for name, array in before.items() if name not in biases}, {k: v.numpy() for k, v in after.items()}
     )
-    assert began["exchanged"] == ["model.norm was layer and is rms"]
+    assert began["settings"] == ["model.norm was layer and is rms"]
     trainer.train()
     assert any("encoder.layers.*.placement.norms.*.bias [16] × 2" in sentence for sentence in said), "\n".join(said)
 
