@@ -7,6 +7,7 @@ from paddle_tfm.hookspecs import hookimpl
 def register_attentions():
     return {
         "multihead": "paddle_tfm_plugins.attention.multihead:MultiHead",
+        "lora": "paddle_tfm_plugins.attention.lora:LoRA",
         "single_head": "paddle_tfm_plugins.attention.single_head:SingleHead",
         "grouped_query": "paddle_tfm_plugins.attention.grouped_query:GroupedQuery",
         "local": "paddle_tfm_plugins.attention.local:Local",

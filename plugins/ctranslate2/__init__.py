@@ -6,6 +6,7 @@ RULES = {  # kind → module:class in its package → rule in the module of that
     "attention": {
         "multihead:MultiHead": "multihead",
         "full_width_heads:FullWidthHeads": "multihead",
+        "lora:LoRA": "lora",
         "grouped_query:GroupedQuery": "grouped_query",
         "single_head:SingleHead": "single_head",
         "local:Local": "local",

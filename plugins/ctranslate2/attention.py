@@ -9,6 +9,7 @@ from paddle_tfm_plugins.attention.cosine import Cosine
 from paddle_tfm_plugins.attention.grouped_query import GroupedQuery
 from paddle_tfm_plugins.attention.interleaved import Interleaved
 from paddle_tfm_plugins.attention.local import Local
+from paddle_tfm_plugins.attention.lora import LoRA, LowRank
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.attention.qk_norm import QKNorm
 from paddle_tfm_plugins.attention.single_head import SingleHead
@@ -31,6 +32,12 @@ def _projections(attention: MultiHead | GroupedQuery, kv_heads: int) -> dict[str
     width = attention.query.weight.shape[1]
     matrices = {name: getattr(attention, name) for name in names}
     return {**matrices, "heads": heads, "kv_heads": kv_heads, "head_dim": width // heads}
+
+
+def lora(attention: LoRA) -> dict[str, Any]:
+    """Each projection as one matrix, with its change of low rank in it."""
+    parts = multihead(attention)
+    return {name: part.merged() if isinstance(part, LowRank) else part for name, part in parts.items()}
 
 
 def single_head(attention: SingleHead) -> dict[str, Any]:

@@ -62,6 +62,16 @@ def interleaved(x, source, w, allowed, *, heads, window, every, site, look=None,
     return local(x, source, w, allowed, heads=heads, window=window, look=look, inner=inner)
 
 
+def lora(x, source, w, allowed, *, heads, scale=1.0, **more):
+    """2106.09685, equation 3: h = W₀ x + ΔW x = W₀ x + B A x, ΔW scaled by α / r; as one matrix."""
+    merged = {
+        f"{name}.weight": w[f"{name}.weight"] + scale * w[f"{name}.down"] @ w[f"{name}.up"]
+        for name in ("query", "key", "value", "output")
+        if f"{name}.up" in w
+    }
+    return multihead(x, source, {**w, **merged}, heads, allowed, **more)
+
+
 def talking_heads(x, source, w, allowed, *, heads, inner=None):
     """2003.02436: logits J = Q Kᵀ, L = J P_l over heads, weights W = softmax(L), U = W P_w over heads, O = U V.
     With the division by sqrt(d_k) and the mask of 1706.03762, section 3.2."""

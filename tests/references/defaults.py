@@ -83,6 +83,14 @@ ATTENTION = {
         starts={"mix_scores": IDENTITY, "mix_weights": IDENTITY},
         **MULTIHEAD,
     ),
+    "lora": held(
+        "arXiv:2106.09685, table 6 and section 4.2: W_q and W_v, r = 8; alpha = r, as huggingface/peft's LoraConfig",
+        starts={"query.up": 0.0, "value.up": 0.0},
+        rank=8,
+        alpha=8.0,
+        projections=["query", "value"],
+        **MULTIHEAD,
+    ),
     "cosine": held(
         "arXiv:2010.04245, section 3: g starts at log2(L² − L), L the texts' 97.5th percentile; ours: L = 32",
         starts={"gain": np.log2(32**2 - 32)},

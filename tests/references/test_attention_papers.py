@@ -20,6 +20,7 @@ REFERENCES = {
     "multihead": functools.partial(paper.multi_head_attention, heads=HEADS),
     "full_width_heads": functools.partial(paper.multi_head_attention, heads=HEADS),
     "linear": functools.partial(paper.multi_head_linear_attention, heads=HEADS),
+    "lora": functools.partial(twins.lora, heads=HEADS),
     "single_head": paper.single_head_attention,
     "grouped_query": functools.partial(twins.grouped_query, heads=HEADS, kv_heads=1),
     "local": functools.partial(twins.local, heads=HEADS, window=WINDOW),
