@@ -12,6 +12,7 @@ from paddle_tfm.units import plural
 
 SETTINGS, PLUGINS, DATA, BUILD = "settings", "plugins", "data", "build"
 TEXTS, VOCABULARY = "texts of ", "vocabulary"  # what differs in data: `texts of train`
+FIRST_WEIGHTS, CONTINUED = "weights that it began with", "steps after which it was continued"
 DIVISION = ("shards", "processes", "threads")  # who computes a batch: it decides how long that takes
 OF_A_BUILD = ("paddle", "blas", "products", *DIVISION)
 RECIPE_CHANGED = "recipe changed"
@@ -32,9 +33,11 @@ def facts(identity: Mapping[str, Any]) -> dict[str, dict[str, object]]:
     empty."""
     hashes = {f"{TEXTS}{split}": texts for split, texts in _mapping(identity, "data").items()}
     hashes |= {VOCABULARY: identity[VOCABULARY]} if identity.get(VOCABULARY) else {}
+    hashes |= {FIRST_WEIGHTS: identity["start"]["weights"]} if identity.get("start") else {}
+    hashes |= {CONTINUED: ", ".join(f"{each['steps']:,}" for each in identity.get("continued", []))}
     return {
         PLUGINS: dict(components(identity)),
-        DATA: {what: str(value)[:12] for what, value in hashes.items()},
+        DATA: {what: str(value)[:12] for what, value in hashes.items() if value},
         BUILD: {key: identity[key] for key in OF_A_BUILD if identity.get(key)},
     }
 
@@ -77,7 +80,7 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """One sentence for each difference between two identities that changes more than last bits."""
     differing = gaps(({}, facts(then)), ({}, facts(now)))
     sentences = [RECIPE_CHANGED] if then.get("recipe") != now.get("recipe") else []
-    splits = [gap.what.removeprefix(TEXTS) for gap in differing if gap.section == DATA and gap.what != VOCABULARY]
+    splits = [gap.what.removeprefix(TEXTS) for gap in differing if gap.what.startswith(TEXTS)]
     sentences += [f"data changed (the texts of {', '.join(splits)})"] if splits else []
     if then.get("paddle") != now.get("paddle"):
         sentences.append(f"Paddle was {then.get('paddle')} and is {now.get('paddle')}")
