@@ -18,6 +18,7 @@ from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.sweep.check import check
 from paddle_tfm.sweep.sweep import Sweep
 from paddle_tfm.train import checkpoint
+from paddle_tfm.train.changes import facts, gaps
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.run import load_run
 
@@ -63,6 +64,8 @@ def test_a_finished_run_goes_on_to_the_same_bits(sweep):
     identities = [json.loads((each / "identity.json").read_text()) for each in (whole, parts)]
     assert identities[0]["recipe"] == identities[1]["recipe"] and identities[0]["hash"] != identities[1]["hash"]
     assert [each["steps"] for each in other["continued"]] == [8]
+    differing = gaps(*(({}, facts(identity)) for identity in identities))
+    assert [(gap.what, gap.other) for gap in differing] == [("steps after which it was continued", "8")]
     (again,) = sweep(CONSTANT, "train.steps=24", resume=True)
     assert [each["steps"] for each in json.loads((again / "identity.json").read_text())["continued"]] == [8, 16]
     with pytest.raises(UserError, match=r"train\.steps was 24 and is 16"):
