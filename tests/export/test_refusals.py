@@ -18,7 +18,7 @@ from paddle_tfm_plugins.attention.multihead import MultiHead
 
 KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head")
 HELD = {
-    "attention": {"multihead", "single_head", "grouped_query", "local", "full_width_heads", "interleaved"},
+    "attention": {"multihead", "single_head", "grouped_query", "local", "full_width_heads", "interleaved", "lora"},
     "norm": {"layer", "rms", "scale"},
     "placement": {"pre", "post", "sandwich", "peri", "layer_scale"},
     "position": {

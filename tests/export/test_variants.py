@@ -22,7 +22,7 @@ FACTORS = {
     "attention": (
         "multihead", "{name: grouped_query, kv_heads: 2}", "{name: grouped_query, kv_heads: 1}", LOCAL, INTERLEAVED,
         "{self: cosine, cross: multihead}", "{self: qk_norm, cross: multihead}",
-        "{self: {name: qk_norm, norm: layer}, cross: multihead}", "full_width_heads", "single_head",
+        "{self: {name: qk_norm, norm: layer}, cross: multihead}", "full_width_heads", "single_head", "{name: lora, rank: 2}",
         "{name: multihead, bias: false}", "{name: multihead, head_dim: 12}",
     ),
     "position": (
