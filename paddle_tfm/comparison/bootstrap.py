@@ -63,7 +63,7 @@ def paired_bootstrap(
     values = resampled_values(metric, (baseline, other), draws, seed)
     spread = resampled_difference(values[:, 1] - values[:, 0], metric.higher_is_better)
     ends = spread.low, spread.high, spread.p, len(values), spread.verdict
-    return Resampled(name, first, second, second - first, *ends, metric.signature())
+    return Resampled(name, first, second, second - first, *ends, metric.signature(len(baseline[0].references)))
 
 
 def resampled_values(
@@ -95,9 +95,9 @@ def require_same_examples(baseline: Sequence[Prediction], other: Sequence[Predic
     if len(baseline) != len(other):
         raise UserError(f"{one} has {len(baseline):,} predictions and {two} has {len(other):,}: not the same test set")
     for number, (first, second) in enumerate(zip(baseline, other), 1):
-        for what in ("source", "reference"):
-            ours, theirs = getattr(first, what), getattr(second, what)
-            if ours != theirs:
+        texts = [{"source": each.source, "reference": " | ".join(each.references)} for each in (first, second)]
+        for what, ours in texts[0].items():
+            if ours != (theirs := texts[1][what]):
                 raise UserError(
                     f"{one} and {two} are not of the same test set: the {what} of example {number:,} is {ours[:60]!r} "
                     f"in the one and {theirs[:60]!r} in the other"

@@ -109,7 +109,7 @@ class Comparison:
 
     def signature(self, name: str) -> str:
         """What must stand beside the values of a metric; mostly nothing."""
-        return self.signatures.get(units.metric_and_test(name)[0], "")
+        return self.signatures.get(name, self.signatures.get(units.metric_and_test(name)[0], ""))
 
     @property
     def learned(self) -> str:

@@ -166,7 +166,7 @@ class Codec:
             _fit(source, (example.source for example in examples), _("the source side"))
             _fit(target, (example.target for example in examples), _("the target side"))
         lengths = np.zeros((len(examples), 2), np.int64)  # what `lengths` says of each; counted here, it costs nothing
-        sources = _tokenized(source, examples, 0, lengths, True)
+        sources = _tokenized(source, examples, 0, lengths, closes)
         targets = _tokenized(target, examples, 1, lengths, closes)
         if settings.model.shape == DECODER_ONLY:
             vocabulary = _vocabulary(options, "target", targets, target.pieces())
@@ -183,8 +183,9 @@ class Codec:
 
     def lengths(self, example: Example) -> tuple[int, int]:
         """How many ids `encode` gives source and target, end tokens included."""
-        ends = self.closes and example.ends
-        return len(self.source.tokenize(example.source)) + 1, len(self.target.tokenize(example.target)) + ends
+        source, target = _ends(example, self.closes)
+        sizes = len(self.source.tokenize(example.source)), len(self.target.tokenize(example.target))
+        return sizes[0] + source, sizes[1] + target
 
     def encode(self, example: Example, rng: np.random.Generator | None = None) -> Encoded:
         """Ids of one example; with `rng`, of one random segmentation where the tokenizers have several."""
@@ -196,15 +197,15 @@ class Codec:
         ids = self.target_vocabulary.ids
         extra = tuple(dict.fromkeys([piece for piece in source_pieces if piece not in ids]))
         extra_ids = {piece: len(self.target_vocabulary) + i for i, piece in enumerate(extra)}
-        end = [EOS] if self.closes and example.ends else []
+        source_end, end = ([EOS] * each for each in _ends(example, self.closes))
         target = [*self.target_vocabulary.encode(target_pieces), *end]
         target_copy = target
         if extra_ids and UNKNOWN in target:
             target_copy = [*[ids.get(piece, extra_ids.get(piece, UNKNOWN)) for piece in target_pieces], *end]
         return Encoded(
             example,
-            [*self.source_vocabulary.encode(source_pieces), EOS],
-            [*[ids[piece] if piece in ids else extra_ids[piece] for piece in source_pieces], EOS],
+            [*self.source_vocabulary.encode(source_pieces), *source_end],
+            [*[ids[piece] if piece in ids else extra_ids[piece] for piece in source_pieces], *source_end],
             target,
             target_copy,
             extra,
@@ -260,14 +261,19 @@ class Codec:
         return ("source", self.source, self.source_vocabulary), ("target", self.target, self.target_vocabulary)
 
 
+def _ends(example: Example, closes: bool) -> tuple[int, int]:
+    """How many end tokens source and target get: the target none that is cut out of a longer text, and none of labels,
+    which are not closed."""
+    return 1, int(closes and example.ends)
+
+
 def _tokenized(
     tokenizer: Tokenizer, examples: Sequence[Example], side: Literal[0, 1], lengths: np.ndarray, closes: bool
 ) -> Iterator[list[str]]:
-    """The pieces of one side of each example; `lengths` [N, 2] gets their number, with an end token where it
-    `closes`."""
+    """The pieces of one side of each example; `lengths` [N, 2] gets their number, end tokens included."""
     for i, example in enumerate(examples):
         pieces = tokenizer.tokenize(example[side])
-        lengths[i, side] = len(pieces) + (closes and (side == 0 or example.ends))
+        lengths[i, side] = len(pieces) + _ends(example, closes)[side]
         yield pieces
 
 

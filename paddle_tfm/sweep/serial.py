@@ -70,7 +70,8 @@ class Serial:
         run = create(plan, cell.folder, corpus, resume)
         run.processes = 1 if self.others is None else self.others.size
         for bound, count in run.dropped.items():
-            self.report(f"{cell.name}: {count:,} training examples are beyond {bound} and were dropped")
+            if bound not in corpus.dropped:  # of which a remark on the files is said
+                self.report(f"{cell.name}: {count:,} training examples are beyond {bound} and were dropped")
         for sentence in remarks(plan, run.encoded):
             self.report(f"{cell.name}: {sentence}")
         cell.require_unchanged(plan, run.fingerprint)

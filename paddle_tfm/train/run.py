@@ -44,7 +44,7 @@ class Run(TrainedModel):
     start_time: float = 0.0  # when it was created, by `time.perf_counter`
     step: int = 0
     processes: int = 1  # that share its batches: the ranks
-    dropped: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, int] = field(default_factory=dict)  # `setting=value` → how many examples it left out
     encoded: dict[str, EncodedTexts] = field(default_factory=dict, repr=False)
     in_training: dict[str, dict[str, int]] = field(default_factory=dict)  # as of a corpus
     shards: int = 0  # into which a training divides its batches; 0: nobody has chosen yet
@@ -109,7 +109,7 @@ def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Ru
     require_fit(plan, encoded)
     model = _model(plan, codec)
     run = Run(folder, plan, codec, model, corpus.fingerprint, start_time, in_training=corpus.in_training, shards=shards)
-    run.encoded, run.dropped = {**encoded, "train": train}, dropped
+    run.encoded, run.dropped = {**encoded, "train": train}, {**corpus.dropped, **dropped}
     return run
 
 

@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 def read(name, drop_empty=False, **form):
     said = []
-    return list(pairs(Files(name, **form), drop_empty, said.append)), said
+    return list(pairs(Files(name, **form), {} if drop_empty else None, said.append)), said
 
 
 def refusal(name, **form):

@@ -191,6 +191,6 @@ def _predictions(printer, right: bool, items: list[dict]) -> None:
         return
     printer.print(Text(_("right:") if right else _("wrong:"), style="green" if right else "red"))
     for item in items:
-        reference = "" if right else f"   {_('should be')} {escape(item['reference'])}"
+        reference = "" if right else f"   {_('should be')} {escape(' | '.join(item['references']))}"
         texts = f"{escape(item['source'])}  →  {escape(item['hypothesis'])}{reference}"
         printer.print(f"  {texts}  [dim]({escape(item['variant'])})[/]")

@@ -108,7 +108,7 @@ class Evaluation:
             "examples": len(predictions),
             "metrics": self.scores(range(len(predictions))),
             "caveats": self._caveats(),
-            "signatures": signatures(self.metrics),
+            "signatures": signatures(self.metrics, len(predictions[0].references)),
             "buckets": scores.by_length(predictions, by, edges, self.scores) if edges is not None else None,
         }
         return {**results, **self._changes()} if of.conditions else results
@@ -150,8 +150,9 @@ def read_hypotheses(file: Path, texts: Sequence[Example], split: str, joined: Ca
         number = f"{len(outputs):,}" if len(outputs) < len(texts) else "more"
         raise UserError(f"{file} has {number} lines, but the {split} split has {len(texts):,} examples; one each")
     return [
-        Prediction(text.source, squeezed(joined(text.target)), squeezed(joined(line)))
+        Prediction(text.source, reference, output, others=tuple(others))
         for text, line in zip(texts, outputs)
+        for output, reference, *others in [[squeezed(joined(each)) for each in (line, *text.references)]]
     ]
 
 

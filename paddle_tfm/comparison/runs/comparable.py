@@ -121,10 +121,11 @@ def other_pieces(runs: Sequence[Result], metric: str) -> bool:
 
 def _definition(run: Result, metric: str) -> tuple[str, bool | None, str] | None:
     """What a metric is, as its run recorded it: signature, direction, unit; None if it was not measured."""
-    results, (metric, _) = run.results, units.metric_and_test(metric)
+    results, name, (metric, _) = run.results, metric, units.metric_and_test(metric)
     if metric != "loss" and metric not in results["directions"]:
         return None
-    return results["signatures"].get(metric, ""), results["directions"].get(metric), results["units"].get(metric, "")
+    signature = results["signatures"].get(name, results["signatures"].get(metric, ""))
+    return signature, results["directions"].get(metric), results["units"].get(metric, "")
 
 
 def in_more_than_seeds(variant: str, runs: Sequence[Result]) -> Obstacle | None:

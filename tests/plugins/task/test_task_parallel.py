@@ -16,7 +16,7 @@ HELD = ["3", "9", "16"]  # those of 0 … 39 whose BLAKE2b of eight bytes, read 
 
 
 def read(task, split="train"):
-    return [(source, target) for source, target, _ in task.examples(split)]
+    return [(each.source, *each.references) for each in task.examples(split)]
 
 
 @pytest.fixture
@@ -375,13 +375,19 @@ ORIGIN = (
 )
 NUMBERS = "`columns` must be two numbers from 0 on, or two names, those of source and target, but is "
 
+ONE_TARGET = (
+    "but a training pair has one target; several references are for `valid` and `test`, with `columns` of their own: "
+    "`test: {files: test.tsv, columns: [0, 1, 2]}`"
+)
+
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
         ({}, ORIGIN),
         ({"train": ["a"]}, "`train` must be one file or two, but has 1"),
-        ({"train": "a", "test": ["a"] * 3}, "`test` must be one file or two, but has 3"),
+        ({"train": ["a"] * 3}, f"`train` has 3 files, {ONE_TARGET}"),
+        ({"train": "a", "columns": [0, 1, 2], "test": "b"}, f"`train` has 3 columns, {ONE_TARGET}"),
         ({"train": "a", "columns": [0, -1]}, NUMBERS + "[0, -1]"),
         ({"train": "a", "columns": ["en", 1]}, NUMBERS + "['en', 1]"),
         ({"train": "a", "delimiter": ""}, "`delimiter` must be one character between the cells of a table, but is ''"),
