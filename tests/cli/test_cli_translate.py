@@ -121,7 +121,7 @@ def test_a_line_ends_where_a_line_feed_is_and_nowhere_else(run):
     assert out.split("\n")[5] == translate(run, "1").rstrip("\n")
     assert translate(run, stdin="\ufeff1 2") == translate(run, "1 2")
     assert translate(run, stdin="\n\n") == "\n\n"
-    source = cli_lines.Lines("a file", nullcontext([b"\xef\xbb\xbfa\r\n", b" b\x0b\n", b"\n", b"c"]))
+    source = cli_lines.Lines("a file", nullcontext(io.BytesIO(b"\xef\xbb\xbfa\r\n b\x0b\n\nc")))
     assert list(source.chunks()) == [["a", " b\x0b", "", "c"]]
 
 

@@ -570,7 +570,7 @@ def test_samples_are_the_best_variants_first_seeds(tmp_path):
         "seed": 1,
         "right": False,
         "source": "2",
-        "reference": "b",
+        "references": ("b",),
         "hypothesis": "x",
         "score": -1.25,
     }

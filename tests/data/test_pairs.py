@@ -183,6 +183,7 @@ def test_tmx(folder, encoding):
     expected = [("Say yes & go", "说是，走"), ("Hi", "嗨")]
     assert read("a.tmx") == (expected, ["a.tmx: source is `en`, target `zh`; `columns` names others"])
     assert read("a.tmx", columns=["ZH", "en"]) == ([pair[::-1] for pair in expected], [])
+    assert read("a.tmx", columns=["en", "zh", "en"]) == ([(*pair, pair[0]) for pair in expected], [])
     assert refusal("a.tmx", columns=["en", "fr"]).startswith(
         "a.tmx: a side is empty in 2 of 2 pairs (line 4: the target"
     )
