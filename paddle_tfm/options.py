@@ -9,7 +9,7 @@ import math
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 
 LARGEST = 2**31 - 1  # of whole numbers: no seed is above it, and no size of Paddle's
 PARENT = "parent"  # a constructor's ``**parent`` goes to the constructor of its superclass
@@ -112,6 +112,11 @@ def _typed(option: Option, setting: object) -> object:
     except TypeError:  # a value that no recipe can hold, given in Python
         return setting
     except ValidationError as error:
+        for each in error.errors():
+            if each["type"] == "unexpected_keyword_argument":
+                parts = [part for part in typing.get_args(option.annotation) if is_dataclass(part)]
+                known = ", ".join(field.name for part in parts for field in fields(part))
+                raise ValueError(f"has the unknown key '{each['loc'][-1]}'; known: {known}") from error
         words = (each["msg"].removeprefix("Input should be ") for each in error.errors())  # of a union
         reasons = dict.fromkeys({"a valid string": "text", "a valid array": "a list"}.get(each, each) for each in words)
         if type(None) in typing.get_args(option.annotation):

@@ -55,7 +55,7 @@ def folder(tmp_path, monkeypatch):
     animals = {"dog": "狗", "cat": "猫", "bird": "鸟", "horse": "马", "fish": "鱼", "cow": "牛"}
     adjectives = {"small": "小", "old": "老", "white": "白", "black": "黑", "good": "好"}
     pairs = [(f"a {a} {n}", f"一只{adjectives[a]}{animals[n]}") for a in adjectives for n in animals]
-    for name, part in (("train", pairs), ("test", pairs[:6]), ("news", pairs[6:10])):
+    for name, part in (("train", pairs), ("test", pairs[:6]), ("news", pairs[6:10]), ("other", pairs[1:7])):
         for side, language in enumerate(("en", "zh")):
             Path(f"{name}.{language}").write_text("".join(pair[side] + "\n" for pair in part), "utf-8")
     Path("mine.yaml").write_text(RECIPE, "utf-8")

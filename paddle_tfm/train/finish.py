@@ -178,9 +178,9 @@ def _results(
     size, final_texts = run.recipe.get("size"), run.encoded["test"] or run.encoded["valid"]
     references = len(final_texts[0].example.references)
     signed = signatures(metrics, references)
-    for name, test in run.settings.evaluate.tests.items() if final.tests else ():
-        if (number := len(run.encoded[test.texts(name)][0].example.references)) != references:
-            signed |= {f"{metric}{AT}{name}": text for metric, text in signatures(metrics, number).items()}
+    for test, facts in final.tests.items():
+        if (number := len(run.encoded[facts["texts"]][0].example.references)) != references:
+            signed |= {f"{name}{AT}{test}": metric.signature(number) or "nrefs:1" for name, metric in metrics.items()}
     return {
         "recipe": run.plan.run.recipe,
         "variant": run.plan.run.variant,

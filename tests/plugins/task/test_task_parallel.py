@@ -247,7 +247,7 @@ def test_several_corpora_with_ratios(folder):
     [
         ({"files": "a", "ratio": 0}, "`ratio` of a must be above 0 and at most 1000, but is 0.0"),
         ({"files": ["a"]}, "`train` must be one file or two, but has 1"),
-        ({"files": "a", "ratios": 2}, "Unexpected keyword argument"),
+        ({"files": "a", "ratios": 2}, "has the unknown key 'ratios'; known: files, ratio, columns"),
     ],
 )
 def test_a_list_of_corpora_that_is_wrong(files, sentence):
