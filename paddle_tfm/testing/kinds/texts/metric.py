@@ -173,9 +173,10 @@ def sums(subject: ComponentUnderTest) -> Result:
 @check(
     "metric",
     invariant="it looks at nothing but what it asks for: at pieces with `needs_pieces`, at outputs with "
-    "`needs_search`; and is `per_piece` if other pieces of the same texts change it",
+    "`needs_search`, at other references with `several_references`; and is `per_piece` if other pieces of the same "
+    "texts change it",
     consequence="scores of a file, or of an evaluation without a search, are wrong; models are compared that cannot be",
-    hint="`needs_pieces`, `needs_search`, `per_piece`",
+    hint="`needs_pieces`, `needs_search`, `several_references`, `per_piece`",
 )
 def asks(subject: ComponentUnderTest) -> Result:
     metric = subject.build()
@@ -183,12 +184,16 @@ def asks(subject: ComponentUnderTest) -> Result:
     letters = [
         each._replace(reference_pieces=tuple(each.reference), hypothesis_pieces=tuple(each.hypothesis)) for each in bare
     ]
+    beside = [each._replace(others=(each.hypothesis,)) for each in predictions(OUTPUTS)]
     value = _value(metric, OUTPUTS)
     if not metric.needs_search:
         likely = metric.compute([], LIKELY)
         if not _same(value, likely):
             return Failed(f"without outputs {likely:.6g}, with them {value:.6g}")
         recut = float(metric.compute([], RECUT))
+    elif metric.several_references != _better(metric, float(metric.compute(beside, LIKELY)), value):
+        takes = "takes no" if metric.several_references else "takes an"
+        return Failed(f"it {takes} other reference, but says `several_references = {metric.several_references}`")
     elif not metric.needs_pieces:
         without, other = (float(metric.compute(each, LIKELY)) for each in (bare, letters))
         return Passed() if _same(without, other) else Failed(f"without pieces {without:.6g}, with them {other:.6g}")
