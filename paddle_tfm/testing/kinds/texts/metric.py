@@ -192,8 +192,8 @@ def asks(subject: ComponentUnderTest) -> Result:
             return Failed(f"without outputs {likely:.6g}, with them {value:.6g}")
         recut = float(metric.compute([], RECUT))
     elif metric.several_references != _better(metric, float(metric.compute(beside, LIKELY)), value):
-        takes = "takes no" if metric.several_references else "takes an"
-        return Failed(f"it {takes} other reference, but says `several_references = {metric.several_references}`")
+        takes = "takes no" if metric.several_references else "takes"
+        return Failed(f"it {takes} other references, but says `several_references = {metric.several_references}`")
     elif not metric.needs_pieces:
         without, other = (float(metric.compute(each, LIKELY)) for each in (bare, letters))
         return Passed() if _same(without, other) else Failed(f"without pieces {without:.6g}, with them {other:.6g}")
