@@ -88,10 +88,11 @@ def translate(
 
 def _check_nbest(nbest: int, search: Search) -> None:
     if nbest > search.nbest:
-        raise UserError(
-            f"{nbest} outputs of each text are required, but the search gives at most {search.nbest}; `paddle-tfm ls "
+        text = _(
+            "{nbest} outputs of each text are required, but the search gives at most {most}; `paddle-tfm ls "
             "components search` says which give more"
         )
+        raise UserError(text.format(nbest=nbest, most=search.nbest))
 
 
 def _translation(codec: Codec, example: Encoded, ids: Sequence[int], score: float) -> Translation:
@@ -106,12 +107,11 @@ def _prefix_ids(model: Transformer, codec: Codec, example: Encoded) -> list[int]
     text = example.example.target
     if UNKNOWN in ids:
         unknown = [piece for piece, i in zip(codec.target.tokenize(text), ids) if i == UNKNOWN]
-        raise UserError(f"prefix '{text}': the model has no piece {', '.join(map(repr, unknown))}")
+        sentence = _("prefix '{text}': the model has no piece {pieces}")
+        raise UserError(sentence.format(text=text, pieces=", ".join(map(repr, unknown))))
     if len(ids) >= model.max_length:
-        raise UserError(
-            f"prefix '{text[:40]} …' has {len(ids)} pieces, but an output has at most {model.max_length - 1} "
-            "(model.max_length)"
-        )
+        sentence = _("prefix '{text} …' has {number} pieces, but an output has at most {max_length} (model.max_length)")
+        raise UserError(sentence.format(text=text[:40], number=len(ids), max_length=model.max_length - 1))
     return ids
 
 

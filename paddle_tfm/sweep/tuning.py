@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import json_text, write_whole
+from paddle_tfm.language import _
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.sections.space import Axis, Point, points
 from paddle_tfm.recipe.sections.trials import own, trial, tuned
@@ -101,11 +102,13 @@ class Tuning:
             return cells
         missing = next(cell.name for cell in self.cells if not cell.is_finished)
         if only is not None and not early[0].is_begun:
-            raise UserError(f"--cell {only}: trials choose its values, and one of them is not finished: {missing}")
-        raise UserError(
-            f"{early[0].folder} was begun, but its variant is not tuned: {missing} is not finished. Add --out DIR for "
+            text = _("--cell {only}: trials choose its values, and one of them is not finished: {missing}")
+            raise UserError(text.format(only=only, missing=missing))
+        text = _(
+            "{folder} was begun, but its variant is not tuned: {missing} is not finished. Add --out DIR for "
             "another place (in Python out=DIR)"
         )
+        raise UserError(text.format(folder=early[0].folder, missing=missing))
 
     def names(self, reported: Iterable[str]) -> list[str]:
         """Of all runs that are known: the trials, the `reported` ones, and beside these those with the recipe's own
@@ -178,10 +181,11 @@ class Tuning:
         scores = self.scores[variant]
         number = max((each for each in scores if not scores[each].stopped), key=lambda each: scores[each].rank)
         if scores[number].rank == WORST:
-            raise UserError(
-                f"every trial of variant '{variant}' diverged, so that nothing can be chosen for it; give `tune.space` "
-                "other values (smaller rates), and --out DIR for another place"
+            text = _(
+                "every trial of variant '{variant}' diverged, so that nothing can be chosen for it; give "
+                "`tune.space` other values (smaller rates), and --out DIR for another place"
             )
+            raise UserError(text.format(variant=variant))
         return self.trials[number - 1]
 
     def edges(self, variant: str) -> dict[str, int]:
