@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ from click.core import ParameterSource
 
 from paddle_tfm.cli.common import console, create_registry, plugin_option
 from paddle_tfm.cli.tables import emit, table_options
-from paddle_tfm.errors import UserError, nearest, unknown
+from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.language import _, counted
 from paddle_tfm.tabular import Table, column
@@ -120,9 +121,9 @@ def command(what, name, settings, with_wrong, follow, fetch, form, plugins) -> N
 def _refuse(what: str, name: str | None, settings: tuple[str, ...]) -> None:
     """Raises UserError where what is asked for does not exist, with what was probably meant."""
     if what not in WHAT:
-        if near := nearest(what.rstrip("s"), list(KINDS)).partition("'")[2].rstrip("'?"):
+        if near := difflib.get_close_matches(what.rstrip("s"), list(KINDS), n=1):
             text = _("'{what}' cannot be listed; did you mean `paddle-tfm ls components {near}`?")
-            raise UserError(text.format(what=what, near=near))
+            raise UserError(text.format(what=what, near=near[0]))
         raise UserError(unknown("list", what, WHAT))
     for option, of in OPTIONS.items():
         parameter = "with_wrong" if option == "all" else option
