@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from paddle_tfm.caveats import Reach
 from paddle_tfm.data.codec import Codec, Encoded
+from paddle_tfm.data.symbols import WithSymbols
 from paddle_tfm.data.vocabulary import EOS, UNKNOWN
-from paddle_tfm.errors import UserError
-from paddle_tfm.language import _
+from paddle_tfm.errors import UserError, nearest
+from paddle_tfm.language import _, counted
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Example, Hypothesis, Search
 from paddle_tfm.search.decoding import decode_all, max_length
+
+TAG = re.compile(r"<[^<>\s]+>")  # what symbols of many models look like: `<2en>`
 
 
 class Translation(NamedTuple):
@@ -121,10 +126,14 @@ class Remarks:
     def __init__(self, model: Transformer, codec: Codec, search: Search):
         self.model, self.codec, self.search = model, codec, search
         self.reach, self.pieces, self.unknown = Reach(most=model.max_length - 1), 0, 0
+        self.symbols = codec.source.symbols if isinstance(codec.source, WithSymbols) else ()
+        self.tags: Counter[str] = Counter()  # like symbols, and none
 
     def add(self, texts: Sequence[str], best: Sequence[Translation]) -> None:
         """Count lines and their best outputs. An output is taken as cut if it is as long as an output may be."""
         for text, output in zip(texts, best):
+            if self.symbols:
+                self.tags.update(set(TAG.findall(text)) - {*self.symbols})
             source = self.codec.encode(Example(text, "")).source
             pieces = len(source) - 1  # without the end token
             if pieces < 1:
@@ -137,6 +146,10 @@ class Remarks:
     def sentences(self) -> list[str]:
         """None where all is well."""
         said = self.reach.sentences()
+        for tag, number in self.tags.most_common(1):
+            text = _("{tag} in {lines} is no symbol of this model{hint} Its symbols: {symbols}")
+            lines, hint = counted(number, "line"), nearest(tag, self.symbols) or _(".")
+            said.append(text.format(tag=tag, lines=lines, hint=hint, symbols=", ".join(self.symbols)))
         if self.unknown:
             text = _(
                 "{share} of the source's pieces ({unknown} of {pieces}) are unknown to the model: is the text of the "
