@@ -54,7 +54,8 @@ def read_score(folder: Path, metric: str, stopped: bool) -> Score:
     value, loss = (results["valid"].get(name) for name in (metric, "loss"))
     if results["diverged"] or value is None or not math.isfinite(value):
         return Score(None, WORST, results["steps"], stopped)
-    higher = metric != "loss" and results["directions"].get(metric_and_test(metric)[0], True)
+    name = metric_and_test(metric)[0]
+    higher = name != "loss" and results["directions"].get(name, True)
     rank = (value if higher else -value, -loss if loss is not None and math.isfinite(loss) else -math.inf)
     return Score(value, rank, results["steps"], stopped)
 
@@ -236,7 +237,8 @@ class Tuning:
     def higher_is_better(self) -> bool:
         """Whether it is for the deciding metric, as any trial says."""
         results = read_results(self.cells[0].folder, ("directions",))
-        return self.metric != "loss" and bool(results["directions"].get(metric_and_test(self.metric)[0], True))
+        name = metric_and_test(self.metric)[0]
+        return name != "loss" and bool(results["directions"].get(name, True))
 
     def _record_of(self, variant: str) -> dict[str, Any]:
         best, scores = self.best(variant), self.scores[variant]

@@ -17,6 +17,7 @@ from paddle_tfm.language import _
 from paddle_tfm.recipe.merging import is_replaced
 from paddle_tfm.recipe.sections import Section
 from paddle_tfm.recipe.sections.space import Axis, size
+from paddle_tfm.units import metric_and_test
 
 EXAMPLE = "`tune: {space: {train.schedule.peak: {log: [3e-4, 1e-2]}}, trials: 12}`"
 RECORD = "tuning.json"  # in the comparison's folder: all trials, and what was chosen
@@ -107,7 +108,7 @@ def problems(
     overrides: Mapping[str, Mapping],
     recipes: Mapping[str, Mapping],
     seeds: Iterable[int],
-    metric: object,
+    metric: str,
 ) -> Iterator[Problem]:
     """What is wrong with a space beside the variants that it is for.
 
@@ -134,7 +135,7 @@ def problems(
         )
         yield Problem("tune.seed", sentence)
     for name, data in recipes.items():
-        if metric != "loss" and metric not in _metrics(data):
+        if metric_and_test(metric)[0] not in ("loss", *_metrics(data)):
             yield Problem(
                 "tune",
                 _("variant '{name}' does not measure '{metric}', by which trials are chosen").format(
