@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import opened, write_whole
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Prediction
 from paddle_tfm.units import AT
 
@@ -62,10 +63,10 @@ def read_predictions(path: Path) -> list[Prediction]:
     try:
         head, *lines = _text(path).removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: no predictions can be read here: {error}") from error
+        raise UserError(_("{path}: no predictions can be read here: {error}").format(path=path, error=error)) from error
     columns = tuple(head.split("\t"))
     if columns != (*COLUMNS, *_others(len(columns) - len(COLUMNS))):
-        raise UserError(f"{path}: must be a table of {', '.join(COLUMNS)}")
+        raise UserError(_("{path}: must be a table of {names}").format(path=path, names=", ".join(COLUMNS)))
     predictions = []
     for number, line in enumerate(lines, 2):
         try:
@@ -74,7 +75,8 @@ def read_predictions(path: Path) -> list[Prediction]:
                 raise ValueError(line)
             predictions.append(Prediction(source, reference, hypothesis, score=float(score), others=tuple(others)))
         except ValueError as error:
-            raise UserError(f"{path}:{number}: must hold {', '.join(columns)}, tabs between them") from error
+            text = _("{path}:{number}: must hold {names}, tabs between them")
+            raise UserError(text.format(path=path, number=number, names=", ".join(columns))) from error
     return predictions
 
 

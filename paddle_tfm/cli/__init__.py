@@ -165,7 +165,7 @@ def _status(arguments: list[str] | None) -> int:
     except MemoryError as error:
         from paddle_tfm.plugin_errors import summary
 
-        complain(f"the memory of this machine is too small for this: {summary(error)}")
+        complain(_("the memory of this machine is too small for this: {error}").format(error=summary(error)))
     except Exception as error:
         _complain_of_plugin(error)
     return 2

@@ -192,7 +192,7 @@ class Stop:
         if self.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.requested = True
-        notes().print("\n[yellow]Stopping after this step, with a checkpoint …[/] (Ctrl-C again: at once)")
+        notes().print(_("\n[yellow]Stopping after this step, with a checkpoint …[/] (Ctrl-C again: at once)"))
 
 
 def complete_override(context: click.Context, parameter: click.Parameter, incomplete: str):

@@ -250,9 +250,10 @@ class Codec:
             try:
                 tokenizer.load(folder / side)
             except (OSError, ValueError) as error:
-                raise UserError(f"{folder / side}: its tokenizer cannot be read: {error}") from error
+                text = _("{folder}: its tokenizer cannot be read: {error}")
+                raise UserError(text.format(folder=folder / side, error=error)) from error
             if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
-                raise UserError(f"{path}: must hold a list of pieces")
+                raise UserError(_("{path}: must hold a list of pieces").format(path=path))
             vocabularies[side] = Vocabulary(pieces)
         closes = plan.settings.model.shape != ENCODER_ONLY
         return cls(source, target, vocabularies["source"], vocabularies["target"], closes)

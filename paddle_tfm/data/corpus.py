@@ -127,10 +127,11 @@ def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
         examples = task.examples(of_task)
         for item in examples if isinstance(examples, Iterable) else [examples]:
             if not _is_example(item):
-                raise UserError(
-                    f"task '{name}': `examples` must give Example(source, target) of two texts, but the split "
-                    f"'{split}' has {ascii(item)[:80]}"
+                text = _(
+                    "task '{name}': `examples` must give Example(source, target) of two texts, but the split "
+                    "'{split}' has {item}"
                 )
+                raise UserError(text.format(name=name, split=split, item=ascii(item)[:80]))
             if len(item.others) != (needed := others.setdefault(split, len(item.others))):
                 text = _(
                     "task '{name}': example {number} of the split '{split}' has {here} references, but must have "
@@ -162,10 +163,11 @@ def _require_own_texts(plan: Plan) -> None:
     """Raises UserError where a further test is of the test split, but the task has none."""
     for name, test in plan.settings.evaluate.tests.items():
         if test.texts(name) == "test":
-            raise UserError(
-                f"evaluate.tests.{name} is of the test split, but task '{plan.components['task'].name}' has none; add "
-                "`split: valid`, or another `task`"
+            text = _(
+                "evaluate.tests.{name} is of the test split, but task '{task}' has none; add `split: valid`, or "
+                "another `task`"
             )
+            raise UserError(text.format(name=name, task=plan.components["task"].name))
 
 
 def _in_training(keys: dict[str, tuple[array, array]]) -> dict[str, dict[str, int]]:

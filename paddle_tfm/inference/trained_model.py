@@ -11,6 +11,7 @@ from paddle_tfm.data.codec import Codec
 from paddle_tfm.errors import UserError
 from paddle_tfm.inference.generate import generate
 from paddle_tfm.inference.translate import TranslateOptions, Translation, translate
+from paddle_tfm.language import _
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Search
 from paddle_tfm.recipe.plan import Plan
@@ -53,7 +54,8 @@ class TrainedModel:
             UserError: the model is decoder-only, or `inference.translate` raises.
         """
         if self.is_decoder_only:
-            raise UserError(f"{self.folder} is decoder-only: it has no source to translate, but continues a text")
+            text = _("{folder} is decoder-only: it has no source to translate, but continues a text")
+            raise UserError(text.format(folder=self.folder))
         return translate(self.model, self.codec, texts, search or self.search(), TranslateOptions(**options))
 
     def generate(
@@ -65,5 +67,6 @@ class TrainedModel:
             UserError: the model reads a source, or `inference.generate` raises.
         """
         if not self.is_decoder_only:
-            raise UserError(f"{self.folder} is {self.settings.model.shape}: it reads a source, and continues no text")
+            text = _("{folder} is {shape}: it reads a source, and continues no text")
+            raise UserError(text.format(folder=self.folder, shape=self.settings.model.shape))
         return generate(self.model, self.codec, prompt, length, search or self.search(), **options)

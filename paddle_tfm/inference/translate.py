@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from paddle_tfm.caveats import Reach
 from paddle_tfm.data.codec import Codec, Encoded
+from paddle_tfm.data.symbols import WithSymbols
 from paddle_tfm.data.vocabulary import EOS, UNKNOWN
-from paddle_tfm.errors import UserError
-from paddle_tfm.language import _
+from paddle_tfm.errors import UserError, nearest
+from paddle_tfm.language import _, counted
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Example, Hypothesis, Search
 from paddle_tfm.search.decoding import decode_all, max_length
+
+TAG = re.compile(r"<[^<>\s]+>")  # what symbols of many models look like: `<2en>`
 
 
 class Translation(NamedTuple):
@@ -88,10 +93,11 @@ def translate(
 
 def _check_nbest(nbest: int, search: Search) -> None:
     if nbest > search.nbest:
-        raise UserError(
-            f"{nbest} outputs of each text are required, but the search gives at most {search.nbest}; `paddle-tfm ls "
+        text = _(
+            "{nbest} outputs of each text are required, but the search gives at most {most}; `paddle-tfm ls "
             "components search` says which give more"
         )
+        raise UserError(text.format(nbest=nbest, most=search.nbest))
 
 
 def _translation(codec: Codec, example: Encoded, ids: Sequence[int], score: float) -> Translation:
@@ -106,12 +112,11 @@ def _prefix_ids(model: Transformer, codec: Codec, example: Encoded) -> list[int]
     text = example.example.target
     if UNKNOWN in ids:
         unknown = [piece for piece, i in zip(codec.target.tokenize(text), ids) if i == UNKNOWN]
-        raise UserError(f"prefix '{text}': the model has no piece {', '.join(map(repr, unknown))}")
+        sentence = _("prefix '{text}': the model has no piece {pieces}")
+        raise UserError(sentence.format(text=text, pieces=", ".join(map(repr, unknown))))
     if len(ids) >= model.max_length:
-        raise UserError(
-            f"prefix '{text[:40]} …' has {len(ids)} pieces, but an output has at most {model.max_length - 1} "
-            "(model.max_length)"
-        )
+        sentence = _("prefix '{text} …' has {number} pieces, but an output has at most {max_length} (model.max_length)")
+        raise UserError(sentence.format(text=text[:40], number=len(ids), max_length=model.max_length - 1))
     return ids
 
 
@@ -121,10 +126,14 @@ class Remarks:
     def __init__(self, model: Transformer, codec: Codec, search: Search):
         self.model, self.codec, self.search = model, codec, search
         self.reach, self.pieces, self.unknown = Reach(most=model.max_length - 1), 0, 0
+        self.symbols = codec.source.symbols if isinstance(codec.source, WithSymbols) else ()
+        self.tags: Counter[str] = Counter()  # like symbols, and none
 
     def add(self, texts: Sequence[str], best: Sequence[Translation]) -> None:
         """Count lines and their best outputs. An output is taken as cut if it is as long as an output may be."""
         for text, output in zip(texts, best):
+            if self.symbols:
+                self.tags.update(set(TAG.findall(text)) - {*self.symbols})
             source = self.codec.encode(Example(text, "")).source
             pieces = len(source) - 1  # without the end token
             if pieces < 1:
@@ -137,6 +146,10 @@ class Remarks:
     def sentences(self) -> list[str]:
         """None where all is well."""
         said = self.reach.sentences()
+        for tag, number in self.tags.most_common(1):
+            text = _("{tag} in {lines} is no symbol of this model{hint} Its symbols: {symbols}")
+            lines, hint = counted(number, "line"), nearest(tag, self.symbols) or _(".")
+            said.append(text.format(tag=tag, lines=lines, hint=hint, symbols=", ".join(self.symbols)))
         if self.unknown:
             text = _(
                 "{share} of the source's pieces ({unknown} of {pieces}) are unknown to the model: is the text of the "

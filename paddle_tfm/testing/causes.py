@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from paddle_tfm.language import _
 from paddle_tfm.testing.results import NOT_FINITE
 
 TOKEN_WISE = ("norm", "feed_forward", "placement", "head")  # kinds in which no token sees another
@@ -212,7 +213,7 @@ CAUSES = (
 
 def cause_of_error(detail: str) -> str:
     """What is behind an error, or a number that is none; "" where that is not known."""
-    return next((sentence for text, sentence in ERRORS.items() if text in detail), "")
+    return next((_(sentence) for text, sentence in ERRORS.items() if text in detail), "")
 
 
 def cause_of(kind: str, details: Mapping[str, str]) -> str:
@@ -226,5 +227,5 @@ def cause_of(kind: str, details: Mapping[str, str]) -> str:
     for cause in CAUSES:
         fits = {*names.values()} >= {*cause.fails} and (not cause.kinds or kind in cause.kinds)
         if fits and cause.seen in details[cause.fails[0]]:
-            return cause.sentence
+            return _(cause.sentence)
     return ""

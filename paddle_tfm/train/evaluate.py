@@ -18,6 +18,7 @@ from paddle_tfm.caveats import repetition
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.data.codec import Codec, Encoded, EncodedTexts
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.predictions import is_right, squeezed
 from paddle_tfm.protocols import Hypothesis, Likelihood, Metric, Prediction, Search
@@ -160,10 +161,12 @@ def score(
         try:
             values[name] = float(metric.compute(predictions, likelihood or NO_LIKELIHOOD))
         except ValueError as error:
-            raise UserError(f"metric '{name}': {error}") from error
+            raise UserError(_("metric '{name}': {error}").format(name=name, error=error)) from error
         if not is_countable(values[name]):
-            sentence = f"is {values[name]:g}, but a value must be at most {LARGEST:g} in size, or infinite"
-            raise UserError(f"metric '{name}' {sentence}")
+            sentence = _("is {value:g}, but a value must be at most {most:g} in size, or infinite").format(
+                value=values[name], most=LARGEST
+            )
+            raise UserError(_("metric '{name}' {sentence}").format(name=name, sentence=sentence))
     return values
 
 

@@ -124,7 +124,8 @@ def _filtered(examples: EncodedTexts, settings: Settings) -> tuple[EncodedTexts,
     dropped = {bound: count for bound, count in counts.items() if count}
     indices = np.flatnonzero(~(too_long | uneven))
     if not indices.size:
-        raise UserError(f"all {len(lengths)} training examples exceed {' and '.join(dropped)}; raise the bound")
+        text = _("all {number} training examples exceed {bounds}; raise the bound")
+        raise UserError(text.format(number=len(lengths), bounds=" and ".join(dropped)))
     return examples.select(indices.tolist()) if dropped else examples, dropped
 
 
@@ -179,7 +180,8 @@ def plan_of(folder: Path, registry: Registry) -> Plan:
     """
     plan = plan_run(recipes.load_single(folder / "recipe.yaml"), registry)
     if plan.problems and (missing := missing_plugins(read_identity(folder), registry)):
-        raise UserError(f"{folder} was trained with a plugin that is not loaded now; add {missing}")
+        text = _("{folder} was trained with a plugin that is not loaded now; add {missing}")
+        raise UserError(text.format(folder=folder, missing=missing))
     return plan.require_sound(str(folder / "recipe.yaml"))
 
 
@@ -202,13 +204,15 @@ def load_run(
     run = Run(folder, plan, codec, _model(plan, codec), stored["data"])
     run.shards, run.processes = stored["shards"], stored["processes"]
     for change in changes(stored, run.identity() | {"data": stored["data"]}):
-        warn(f"{folder}: since it was trained, {change}; its scores may differ")
+        warn(_("{folder}: since it was trained, {change}; its scores may differ").format(folder=folder, change=change))
     checkpoint.load_model(point, run.model)
     run.step = manifest.read_state(point).step
     if not (folder / "results.json").is_file():
         warn(
-            f"{folder} is not finished: the checkpoint is of step {run.step:,} of {run.settings.train.steps:,}; "
-            "`paddle-tfm run … --resume` continues it"
+            _(
+                "{folder} is not finished: the checkpoint is of step {step:,} of {steps:,}; `paddle-tfm "
+                "run … --resume` continues it"
+            ).format(folder=folder, step=run.step, steps=run.settings.train.steps)
         )
     run.model.eval()
     return run
@@ -220,8 +224,12 @@ def _checkpoint(folder: Path, which: str) -> Path:
     point = manifest.find(folder / "checkpoints" / which)
     if point is None:
         others = [name for name, place in places.items() if place is not None]
-        there = " and ".join(f"{name}: --checkpoint {name} takes it" for name in others) or "none yet"
-        raise UserError(f"{folder / 'checkpoints' / which}: no such checkpoint; there is {there}")
+        there = " and ".join(_("{name}: --checkpoint {name} takes it").format(name=name) for name in others) or _(
+            "none yet"
+        )
+        text = _("{folder}: no such checkpoint; there is {there}")
+        raise UserError(text.format(folder=folder / "checkpoints" / which, there=there))
     if sentence := manifest.damage(point):
-        raise UserError(f"{sentence}; `paddle-tfm check {in_shell(folder)}` says which checkpoints are whole")
+        text = _("{sentence}; `paddle-tfm check {folder}` says which checkpoints are whole")
+        raise UserError(text.format(sentence=sentence, folder=in_shell(folder)))
     return point

@@ -53,4 +53,5 @@ def _free(host: str, port: int) -> None:
             pass
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{host}:{port} cannot be listened on ({reason}); choose another with --port") from error
+        text = _("{host}:{port} cannot be listened on ({reason}); choose another with --port")
+        raise UserError(text.format(host=host, port=port, reason=reason)) from error

@@ -104,10 +104,8 @@ def _executor(wanted: Request, registry: Registry):
 
     executor = registry.build("executor", yaml_lines.value(wanted.executor), "--executor")
     if wanted.workers and executor.at_once is not None:
-        raise UserError(
-            f"--workers={wanted.workers}: {wanted.executor} says itself how many runs it trains side by side; leave it "
-            "out"
-        )
+        text = _("--workers={workers}: {executor} says itself how many runs it trains side by side; leave it out")
+        raise UserError(text.format(workers=wanted.workers, executor=wanted.executor))
     return executor
 
 

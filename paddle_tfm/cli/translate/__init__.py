@@ -169,7 +169,7 @@ def _refuse_of_the_other_kind(run: Run) -> None:
             "--length is of runs that continue a text, but {folder} is {shape}; its search says how long outputs are"
         )
         text = text.format(folder=run.folder, shape=run.settings.model.shape)
-        raise UserError(f'{text}: --search "{{name: beam, max_length: 50}}"')
+        raise UserError(_('{text}: --search "{{name: beam, max_length: 50}}"').format(text=text))
     for name, option in OF_TRANSLATING.items():
         if run.is_decoder_only and name in passed:
             text = _("{option} is of runs that translate, but {folder} is decoder-only: leave it out")
