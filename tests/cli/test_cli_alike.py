@@ -97,7 +97,7 @@ def test_a_run_of_another_recipe_among_those_of_a_sweep_is_not_compared(other, s
     rmtree(copied / "post")
     copytree(sweeps / other / "post", copied / "post")
     done = call("compare", copied)
-    assert done.status == 2 and "“pre” and “post” differ in what nobody compares: " in done.err
+    assert done.status == 2 and "“pre” and “post” also differ in what is not compared: " in done.err
     assert call(*RECIPE, "--out", copied, "--resume").status == 2
 
 

@@ -192,7 +192,7 @@ def test_the_report_as_json():
         (["paddle.nn:Linear"], "is checked with --as attention, norm, position, feed_forward or encoder-decoder"),
         (["no_such_package:Thing"], "no_such_package cannot be imported"),
         (["multihead", "--mask", "hidden"], "--mask belongs to --as attention, and says nothing without --as"),
-        (["--as", "norm", "paddle.nn:LayerNorm", "--mask", "hidden"], "and says nothing beside --as norm"),
+        (["--as", "norm", "paddle.nn:LayerNorm", "--mask", "hidden"], "and has no effect beside --as norm"),
         (["multihead", "--pad-id", "0"], "--pad-id belongs to --as encoder-decoder, and says nothing without --as"),
         (["--as", "norm", "paddle.nn:LayerNorm", "--only", "reference"], "it needs --reference FILE.py"),
         (["--as", "norm", "paddle.nn:LayerNorm", "--reference", "a.py"], "--reference is for components of paddle_tfm"),

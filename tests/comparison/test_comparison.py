@@ -370,7 +370,7 @@ def test_variants_of_one_sweep_have_the_same_code_and_texts(other, sweeps, tmp_p
     said = table(tmp_path, baseline="a").obstacles
     assert [each.words for each in said.values()] == ["unlike runs"] * (sweeps == ("one", "one"))
     if said:
-        assert said["b"].sentence.startswith("“a” and “b” differ in what nobody compares: ")
+        assert said["b"].sentence.startswith("“a” and “b” also differ in what is not compared: ")
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ class Evaluation:
         corpus = load_corpus(self.tested.plan, [split])
         texts, then = corpus.splits[split], run.fingerprint.get(split)
         if then not in (None, corpus.fingerprint[split]):
-            warn(f"{run.folder}: since it was trained, its {split} texts changed; older scores are of others")
+            warn(f"{run.folder}: its {split} texts changed since the training; older scores are of the old texts")
         if not texts:
             raise UserError(
                 _("{folder}: its task has no {split} split; try --split valid").format(folder=run.folder, split=split)
@@ -181,7 +181,7 @@ def _tested(run: Run, registry: Registry, split: str | None, test: str | None) -
         name, data = CHANGED, {"split": split or "test", **named}
     else:
         if split is not None:
-            raise UserError(f"--test {test} says which split it is of; leave --split out")
+            raise UserError(f"--test {test} has a split of its own; leave --split out")
         if sentence := unknown_test(test, settings):
             raise UserError(f"--test: {sentence}")
         name, data = test, run.recipe["evaluate"]["tests"][test]

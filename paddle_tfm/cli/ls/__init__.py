@@ -51,7 +51,7 @@ def _complete_setting(context: click.Context, parameter: click.Parameter, incomp
 @click.argument("settings", nargs=-1, metavar="[option=value]...", shell_complete=_complete_setting)
 @click.option("--all", "with_wrong", is_flag=True, help="Components that are wrong on purpose too.")
 @click.option(
-    "--follow", is_flag=True, help="Runs: until all are finished; Ctrl-C ends the following, and nothing else."
+    "--follow", is_flag=True, help="Of runs: update the table until all are finished. Ctrl-C ends only the table."
 )
 @click.option(
     "--fetch", is_flag=True, help="Fetch the files of a dataset now, for a machine that has no network later."
@@ -104,7 +104,7 @@ def command(what, name, settings, with_wrong, follow, fetch, form, plugins) -> N
         from paddle_tfm.cli.ls.runs import follow_runs, list_runs
 
         if follow and form:
-            raise UserError(f"--follow is for people, --{form} for programs, which look again; use one of them")
+            raise UserError(f"--follow updates a table for people, --{form} is for programs; use one of the two")
         follow_runs(Path(name or "runs")) if follow else list_runs(name, form)
     else:
         from paddle_tfm.cli.ls.data import list_datasets, show_dataset
@@ -127,9 +127,11 @@ def _refuse(what: str, name: str | None, settings: tuple[str, ...]) -> None:
         if what != of and click.get_current_context().get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
             raise UserError(f"--{option} goes with `ls {of}`, and not with `ls {what}`; leave it out")
     if name is not None and what in ("recipes", "plugins"):
-        raise UserError(f"`ls {what}` lists all, but '{name}' was passed; components have kinds, runs a folder")
+        raise UserError(
+            f"`ls {what}` takes no name, but '{name}' was given; `ls components` takes a kind, `ls runs` a folder"
+        )
     if settings and what != "data":
-        raise UserError(f"`ls {what}` has no settings, but '{settings[0]}' was passed; datasets have")
+        raise UserError(f"`ls {what}` takes no settings, but '{settings[0]}' was given; `ls data NAME` does")
     if what == "components" and name is not None and name not in KINDS:
         raise UserError(unknown("kind", name, KINDS))
     if what == "data" and name is None and click.get_current_context().params["fetch"]:

@@ -35,9 +35,9 @@ class Request:
         of_layers = {"--mask": (self.mask, "attention"), "--pad-id": (self.pad_id, "encoder-decoder")}
         for option, (value, its_kind) in of_layers.items():
             if value is not None and self.as_kind != its_kind:
-                raise UserError(f"{option} belongs to --as {its_kind}, and says nothing {beside}")
+                raise UserError(f"{option} belongs to --as {its_kind}, and has no effect {beside}")
         if self.reference is not None and self.as_kind is not None:
-            raise UserError(f"--reference is for components of paddle_tfm, and says nothing {beside}")
+            raise UserError(f"--reference is for components of paddle_tfm, and has no effect {beside}")
         if self.as_kind is not None and self.target is None:
             raise UserError(f"--as {self.as_kind}: name a class, as in --as {self.as_kind} my_transformer.py:MyClass")
 

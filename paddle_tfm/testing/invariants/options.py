@@ -28,7 +28,7 @@ SMALL = 1e-6
 @check(
     *COMPONENTS,
     invariant="each option changes something",
-    consequence="a recipe sets it, and nothing follows: a sweep over it compares a variant with itself",
+    consequence="a recipe sets it without effect: a sweep over it compares a variant with itself",
     hint="an option that is only stored, or only checked: read it where the formula has it, or leave it out",
     information=True,
 )
@@ -48,8 +48,8 @@ LAWS = frozenset({"runs", "modes", "trains", "causal", "padding", "cached", "dro
 
 @check(
     *LAYERS,
-    invariant="what holds for it holds at its other choices too, and with each switch the other way",
-    consequence="a recipe sets an option, and gets a variant that was never looked at",
+    invariant="the checks also pass with its other choices, and with each switch turned",
+    consequence="a recipe that sets the option trains an unchecked variant",
     hint="the lines of that choice alone: each has its own mask, its own cache, its own dropout",
 )
 def choices(subject: ComponentUnderTest) -> Result:
@@ -64,7 +64,7 @@ def choices(subject: ComponentUnderTest) -> Result:
             if each.name in LAWS and (outcome := each.run(varied)).status == FAIL:
                 return Failed(f"with `{name}` {value}, {each.name}: {outcome.detail}", raised=outcome.raised)
         looked_at.append(f"`{name}` {value}")
-    return Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choice, and no switch")
+    return Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choices or switches")
 
 
 def _own(subject: ComponentUnderTest) -> dict[str, object]:

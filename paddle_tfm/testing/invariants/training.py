@@ -73,8 +73,8 @@ def _has_running_statistics(model: nn.Layer) -> bool:
 @check(
     *LAYERS,
     WHOLE_MODEL,
-    invariant="without dropout, training computes what evaluation computes (but for norms with running statistics; "
-    "where an encoding may draw positions, while none are drawn)",
+    invariant="without dropout, training and evaluation compute the same (except norms with running statistics; "
+    "encodings that draw positions are compared without drawing)",
     consequence="what is evaluated is not what was trained",
     hint="what depends on `self.training` besides dropout; a dropout that leaves out its factor 1 / (1 − rate)",
     each_scene=True,

@@ -65,7 +65,7 @@ def rates(subject: ComponentUnderTest) -> Result:
 
 @check(
     "schedule",
-    invariant="a function of the step alone: the same whenever it is called, and from whichever object",
+    invariant="a function of the step alone: the same at any time and from any object",
     consequence="a resumed run continues with another learning rate",
     hint="counters kept in the object or the class; a clock; random draws",
 )
@@ -114,8 +114,8 @@ def peak(subject: ComponentUnderTest) -> Result:
 
 @check(
     "schedule",
-    invariant="continuous: no jump from a step to the next where the changes beside it are small",
-    consequence="the loss leaps at a step that nobody chose",
+    invariant="continuous: no jump between steps where the changes around it are small",
+    consequence="the loss jumps at a step that nobody chose",
     hint="where one piece ends and the next begins: an off-by-one, another peak; a schedule that falls in steps "
     "declares it in `expected_failures`",
 )
@@ -145,7 +145,7 @@ def _jump(run: np.ndarray) -> str | None:
 @check(
     "schedule",
     invariant="each option changes something",
-    consequence="a recipe sets it, and nothing follows: a sweep over it compares a variant with itself",
+    consequence="a recipe sets it without effect: a sweep over it compares a variant with itself",
     hint="an option that is only stored, or only checked: read it where the formula has it, or leave it out",
     information=True,
 )
