@@ -10,7 +10,7 @@ from paddle import Tensor
 
 from paddle_tfm.testing.kinds.training.optimizer_steps import AT_REST, PLACE, drawn, started, stepped
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
-from paddle_tfm.testing.other_options import each_option, switched_on
+from paddle_tfm.testing.other_options import OPTIONS, each_option, switched_on
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference, relative_distance
 
@@ -229,13 +229,7 @@ def evaluated(subject: ComponentUnderTest) -> Result:
     return difference(without, evaluations_between, "four steps, and four with evaluations between", 0.0) or Passed()
 
 
-@check(
-    "optimizer",
-    invariant="each option changes something",
-    consequence="a recipe sets it without effect: a sweep over it compares a variant with itself",
-    hint="an option that is only stored, or only checked: read it where the formula has it, or leave it out",
-    information=True,
-)
+@check("optimizer", **OPTIONS)
 def options(subject: ComponentUnderTest) -> Result:
     def weights_in_training(others: Mapping[str, object]) -> Iterator[np.ndarray]:
         varied = subject.with_options(others)
