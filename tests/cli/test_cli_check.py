@@ -53,7 +53,7 @@ def test_half_a_run_is_named(gone, out):
         (["out", "--no-step"], "--no-step belongs to `check RECIPE`, not to `check RUN`"),
         (["reverse", "--cell=a/seed-1"], "--cell belongs to `check RECIPE --resume`, not to `check REC"),
         (["reverse", "--without-data"], "--without-data belongs to `check RUN`, not to `check RECIPE`"),
-        (["reverse", "--device=cpu"], "--device belongs to `check RECIPE --resume` and `check RUN`, and says noth"),
+        (["reverse", "--device=cpu"], "--device belongs to `check RECIPE --resume` and `check RUN`, not to"),
         (["empty", "--resume"], "--resume proves that a recipe resumes, but empty is a folder"),
         (["runs/none"], "unknown recipe 'runs/none'"),
     ],

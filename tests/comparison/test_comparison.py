@@ -322,7 +322,7 @@ def test_runs_that_differ_in_more_than_their_seeds_are_no_sample(variant, other,
     [
         ("perplexity", (12, 71), "the references are 71 to “b” and 12 to “a”"),
         ("loss", (12, 71), "the references are 71 to “b” and 12 to “a”"),
-        ("perplexity", (12, 12), "“b” and “a” cut the references into different ones"),
+        ("perplexity", (12, 12), "“b” and “a” cut the references into different pieces"),
         ("exact_match", (12, 71), ""),
         ("perplexity", (12, 0), ""),  # nobody knows
         ("perplexity", (12,), ""),
