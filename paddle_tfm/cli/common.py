@@ -33,7 +33,7 @@ device_option = click.option(
     "--device",
     default=None,
     metavar="cpu|gpu|gpu:N",
-    help="Where to compute. Default: a GPU if Paddle was built for one and one is there, else the CPU.",
+    help="The device. Default: a GPU if there is one and Paddle was built for it, else the CPU.",
 )
 overrides_argument = click.argument(
     "overrides", nargs=-1, metavar="[a.b=value]...", shell_complete=lambda *arguments: complete_override(*arguments)

@@ -155,11 +155,11 @@ def power(recipe: Recipe, folder: Path) -> Table[Seen] | None:
     plan, metric = recipe.seed_plan(), units.metric_name(str(recipe.data["evaluate"]["best"]))
     seeds = all_seeds(plan or recipe.data["seeds"])
     title = _(
-        "What {seeds} can see of {metric} with a chance of 80%; s: the standard deviation of a run over seeds, beside "
-        "what all variants share of a seed; “seeds for s” see a difference as large as that"
+        "Differences of {metric} that {seeds} detect with a chance of 80%; s: the standard deviation of a run over "
+        "seeds, without what all variants of a seed share; “seeds for s” detect a difference as large as that"
     ).format(seeds=counted(len(seeds), "seed"), metric=metric)
     if known is None:
-        title += _(" (two seeds of this recipe in {folder} would tell it)").format(folder=folder)
+        title += _(" (two seeds of this recipe in {folder} would show it)").format(folder=folder)
     else:
         deviation = units.difference(known.deviation, known.unit).removeprefix("+")
         measured = _(", {deviation} in {runs} in {folder}")

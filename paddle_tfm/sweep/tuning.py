@@ -211,7 +211,7 @@ class Tuning:
             axis = space[place].widened(side)
             if axis != space[place] and self._is_sound(axis, side):
                 names = ", ".join(f"“{variant}”" for variant in variants)
-                report(f"The best trial of {names} is the outermost: {path} is now {axis} for all variants")
+                report(f"The best trial of {names} is at the edge of the space: {path} is now {axis} for all variants")
                 space[place] = axis
         return space
 

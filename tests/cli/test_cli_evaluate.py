@@ -186,7 +186,7 @@ def test_another_test_is_scored_in_the_words_of_the_recipe(copied, tmp_path):
     done = call("evaluate", "named", "--test", "beyondd")
     assert (done.status, "unknown test 'beyondd'; did you mean 'beyond'?" in done.err) == (2, True)
     done = call("evaluate", "named", "--test", "beyond", "--split", "valid")
-    assert (done.status, "--test beyond says which split it is of" in done.err) == (2, True)
+    assert (done.status, "--test beyond has a split of its own" in done.err) == (2, True)
 
 
 def test_metrics_that_need_the_model_score_no_texts(copied, tmp_path):

@@ -210,12 +210,12 @@ def test_json_is_strict_and_has_null_for_what_is_no_number(evil):
         (
             {"other": [0.75], "base": [0.75]},
             "The baseline “base” shares the best mean with “other” (exact match 75.0%), but 1 seed cannot tell these apart. "
-            "Every run has the same exact match, which tells nothing apart (--metric loss may).",
+            "Every run has the same exact match, so it decides nothing (--metric loss may).",
         ),
         (
             {"base": [0.0, 0.0], "b": [0.0, 0.0], "c": [0.0, 0.0]},
             "The baseline “base” shares the best mean with “c” and “b” (exact match 0.0%); of 2 others, 2 are equal. Every "
-            "run has the same exact match, which tells nothing apart (--metric loss may).",
+            "run has the same exact match, so it decides nothing (--metric loss may).",
         ),
         (
             {"base": [0.25, 0.75], "b": [0.25, 0.75]},

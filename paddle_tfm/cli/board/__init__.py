@@ -36,8 +36,8 @@ def command(folder: Path, port: int, host: str) -> None:
     if version() != KNOWN:
         page = "/"
         warn(
-            f"VisualDL {version()} is served as it comes: this command puts the pages of {KNOWN} right. `pip install "
-            f"visualdl=={KNOWN}` brings those"
+            f"VisualDL {version()} is served unchanged: this command corrects the pages of {KNOWN} only. `pip install "
+            f"visualdl=={KNOWN}` installs that version"
         )
     echo(f"VisualDL on {folder}: http://{host}:{port}{page}  (Ctrl-C ends it)")
     sys.stdout.flush()

@@ -13,16 +13,17 @@ from paddle_tfm.language import _
 
 @click.command(name="compare")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
-@click.option("--metric", default=None, help="Which metric decides. Default: what the recipe calls best.")
+@click.option("--metric", default=None, help="The metric that decides. Default: the recipe's `evaluate.best`.")
 @click.option("--baseline", default=None, help="The variant that the others are compared with.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Where the figure and the page go. Default: the first DIR."
+    "--out", type=click.Path(path_type=Path), help="The folder for the figure and the page. Default: the first DIR."
 )
 @click.option(
     "--bootstrap",
     is_flag=True,
-    help="Take two runs, and see whether their test set suffices to tell them apart: paired bootstrap resampling of "
-    "their predictions. --metric: that one only, also one that the recipe has not; --out: there goes bootstrap.json.",
+    help="Compare two runs by paired bootstrap resampling of their predictions: is the test set large enough to "
+    "tell them apart? --metric chooses one metric, also one that the recipe does not have; --out is the "
+    "folder for bootstrap.json.",
 )
 @click.option("--draws", type=click.IntRange(1, 1_000_000), metavar="N", help="With --bootstrap. Default: 10,000.")
 @table_options

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from paddle_tfm.registry import Registry
 
 NOTE = (
-    "Paired bootstrap resampling (Koehn 2004). p is twice the share of draws of the test set on which A and B are even "
-    "or in the other order. It says how far another test set could move the difference, and nothing of how far another "
-    "training could: for that, train each variant with several seeds and compare those."
+    "Paired bootstrap resampling (Koehn 2004). p is twice the share of resampled test sets on which A and B are "
+    "equal or in the opposite order. It covers the choice of the test set, and not the chance in training: for "
+    "that, train each variant with several seeds and compare those."
 )
 
 

@@ -68,11 +68,8 @@ class Evaluation:
         corpus = load_corpus(self.tested.plan, [split])
         texts, then = corpus.splits[split], run.fingerprint.get(split)
         if then not in (None, corpus.fingerprint[split]):
-            warn(
-                _("{folder}: since it was trained, its {split} texts changed; older scores are of others").format(
-                    folder=run.folder, split=split
-                )
-            )
+            text = _("{folder}: its {split} texts changed since the training; older scores are of the old texts")
+            warn(text.format(folder=run.folder, split=split))
         if not texts:
             text = _("{folder}: its task has no {split} split; try --split valid")
             raise UserError(text.format(folder=run.folder, split=split))
@@ -186,7 +183,7 @@ def _tested(run: Run, registry: Registry, split: str | None, test: str | None) -
         name, data = CHANGED, {"split": split or "test", **named}
     else:
         if split is not None:
-            raise UserError(_("--test {test} says which split it is of; leave --split out").format(test=test))
+            raise UserError(_("--test {test} has a split of its own; leave --split out").format(test=test))
         if sentence := unknown_test(test, settings):
             raise UserError(f"--test: {sentence}")
         name, data = test, run.recipe["evaluate"]["tests"][test]

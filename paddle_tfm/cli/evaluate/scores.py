@@ -144,11 +144,11 @@ class Request:
         if self.out is not None:
             check_output(str(self.out), None, "--out")
         if self.out is not None and self.hypotheses:
-            raise UserError(_("--out is where predictions go, but --hypotheses brings them: use one of them"))
+            raise UserError(_("--out is the file for predictions, but --hypotheses provides them: use one of the two"))
         edges(self.buckets)
         if self.hypotheses and self.search:
             raise UserError(
-                _("--search chooses how the run decodes, but --hypotheses brings its texts: use one of them")
+                _("--search decodes with the run, but --hypotheses provides the outputs: use one of the two")
             )
 
     def require_no_source(self, folder: Path) -> None:

@@ -52,7 +52,7 @@ def _complete_setting(context: click.Context, parameter: click.Parameter, incomp
 @click.argument("settings", nargs=-1, metavar="[option=value]...", shell_complete=_complete_setting)
 @click.option("--all", "with_wrong", is_flag=True, help="Components that are wrong on purpose too.")
 @click.option(
-    "--follow", is_flag=True, help="Runs: until all are finished; Ctrl-C ends the following, and nothing else."
+    "--follow", is_flag=True, help="Of runs: update the table until all are finished. Ctrl-C ends only the table."
 )
 @click.option(
     "--fetch", is_flag=True, help="Fetch the files of a dataset now, for a machine that has no network later."
@@ -105,7 +105,7 @@ def command(what, name, settings, with_wrong, follow, fetch, form, plugins) -> N
         from paddle_tfm.cli.ls.runs import follow_runs, list_runs
 
         if follow and form:
-            text = _("--follow is for people, --{form} for programs, which look again; use one of them")
+            text = _("--follow updates a table for people, --{form} is for programs; use one of the two")
             raise UserError(text.format(form=form))
         follow_runs(Path(name or "runs")) if follow else list_runs(name, form)
     else:
@@ -131,10 +131,10 @@ def _refuse(what: str, name: str | None, settings: tuple[str, ...]) -> None:
             text = _("--{option} goes with `ls {of}`, and not with `ls {what}`; leave it out")
             raise UserError(text.format(option=option, of=of, what=what))
     if name is not None and what in ("recipes", "plugins"):
-        text = _("`ls {what}` lists all, but '{name}' was passed; components have kinds, runs a folder")
+        text = _("`ls {what}` takes no name, but '{name}' was given; `ls components` takes a kind, `ls runs` a folder")
         raise UserError(text.format(what=what, name=name))
     if settings and what != "data":
-        text = _("`ls {what}` has no settings, but '{setting}' was passed; datasets have")
+        text = _("`ls {what}` takes no settings, but '{setting}' was given; `ls data NAME` does")
         raise UserError(text.format(what=what, setting=settings[0]))
     if what == "components" and name is not None and name not in KINDS:
         raise UserError(unknown("kind", name, KINDS))

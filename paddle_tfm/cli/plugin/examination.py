@@ -38,10 +38,10 @@ class Request:
         of_layers = {"--mask": (self.mask, "attention"), "--pad-id": (self.pad_id, "encoder-decoder")}
         for option, (value, its_kind) in of_layers.items():
             if value is not None and self.as_kind != its_kind:
-                text = _("{option} belongs to --as {its_kind}, and says nothing {beside}")
+                text = _("{option} belongs to --as {its_kind}, and has no effect {beside}")
                 raise UserError(text.format(option=option, its_kind=its_kind, beside=beside))
         if self.reference is not None and self.as_kind is not None:
-            text = _("--reference is for components of paddle_tfm, and says nothing {beside}")
+            text = _("--reference is for components of paddle_tfm, and has no effect {beside}")
             raise UserError(text.format(beside=beside))
         if self.as_kind is not None and self.target is None:
             text = _("--as {as_kind}: name a class, as in --as {as_kind} my_transformer.py:MyClass")

@@ -40,9 +40,9 @@ def rank_options(function: Callable) -> Callable:
             "--nproc",
             type=click.IntRange(min=1),
             default=None,
-            help="Processes on this machine that train each run together, each with some rows of every batch and its "
-            "share of the threads; at most 8 for each core. The same result, but for rounding. Processes that Paddle's "
-            "launcher, Slurm or mpirun started need no such option.",
+            help="Processes on this machine that train each run together: each computes some rows of every batch "
+            "with its share of the threads; at most 8 for each core. The result is the same, but for "
+            "rounding. Leave it out under Paddle's launcher, Slurm or mpirun.",
         ),
         click.option(
             "--nodes",

@@ -70,7 +70,7 @@ def print_page(about: Mapping[str, Any]) -> None:
     title = f"{about['kind']}:{about['name']}"
     _line(f"[bold cyan]{title}[/]  [dim]{_plain(about['class'])}, {_plain(about['version'])}[/]")
     if about["wrong_on_purpose"]:
-        _line(_("[red]wrong on purpose:[/] it shows what a mistake does, and is nothing to build on"))
+        _line(_("[red]wrong on purpose:[/] it demonstrates a mistake; do not build on it"))
     summary, *paragraphs = [" ".join(text.split()) for text in about["docstring"].split("\n\n")] or [""]
     _prose(summary)
     spoken = [text for text in paragraphs if not text.startswith(("Options:", "Raises:", "Example"))]

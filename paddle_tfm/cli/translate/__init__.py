@@ -95,10 +95,11 @@ OF_TRANSLATING = {  # parameters that mean nothing where a text is continued →
     type=click.Choice(["auto", "paddle", "ctranslate2"]),
     default="auto",
     show_default=True,
-    help="What decodes. auto: CTranslate2 where it is installed (the extra [ctranslate2]), writes the same (greedy "
-    "search), and the run's export has proved itself; else Paddle. Standard error says which, and why. The export is "
-    "made once, in the run's folder, but not for TEXTs. ctranslate2: about twice as fast on a CPU. Its beam search "
-    "ends as soon as 2 · `size` outputs are complete, so that some differ (docs/export.md: how many).",
+    help="The engine that decodes. auto: CTranslate2 if it is installed (the extra [ctranslate2]), the search is "
+    "greedy, and the run's export gave the same outputs as Paddle; else Paddle. Standard error says which, "
+    "and why. The export is made once, in the run's folder, but not for TEXTs. ctranslate2: about twice as "
+    "fast on a CPU. Its beam search ends when 2 · `size` outputs are complete, so some outputs differ "
+    "(docs/export.md: how many).",
 )
 @checkpoint_option
 @plugin_option
@@ -131,7 +132,7 @@ def command(
       paddle-tfm translate runs/tiny-gpt/4-layers/seed-1 "" --search "{name: sampling, temperature: 0.5, top_k: 20}"
     """
     if layer is not None and folder is None:
-        raise UserError(_("--attention-layer says how --attention DIR draws; add that, or leave it out"))
+        raise UserError(_("--attention-layer needs --attention DIR; add it, or leave both out"))
     lines = open_lines(texts, source, encoding)
     check_output(target, source)
     registry = create_registry(plugins)

@@ -128,7 +128,7 @@ def _bigrams(text: str) -> Counter[str]:
 
 # ------------------------------------------------------------------------------------------------------------- a page
 
-NOTHING = "None were recorded: there is no test split, no metric needs outputs, or no run came to its end."
+NOTHING = "None were recorded: there is no test split, no metric needs outputs, or no run finished."
 
 
 def examples(chosen: Sequence[SideBySide], numbers: Mapping[str, int]) -> str:

@@ -106,7 +106,7 @@ def _pieces(
     ours, theirs = ((group[0].results.get("pieces") or {}).get("number", 0) for group in (runs, base))
     numbers = f"the references are {ours:,} to “{variant}” and {theirs:,} to “{baseline}”"
     if ours == theirs:
-        numbers = f"“{variant}” and “{baseline}” cut the references into different ones"
+        numbers = f"“{variant}” and “{baseline}” cut the references into different pieces"
     name = units.metric_name(metric)
     sentence = f"{name} is a number per piece, and {numbers}; a metric of texts or of characters compares them"
     return Obstacle("other pieces", sentence)
@@ -140,7 +140,7 @@ def in_more_than_seeds(variant: str, runs: Sequence[Result]) -> Obstacle | None:
 def _in_more_than_set(variant: str, runs: Sequence[Result], baseline: str, base: Sequence[Result]) -> Obstacle | None:
     """Whether two variants of one sweep were trained as one command trains them."""
     if sentence := unlike_in_sweep(base[0].origin, runs[0].origin):
-        return Obstacle("unlike runs", f"“{baseline}” and “{variant}” differ in what nobody compares: {sentence}")
+        return Obstacle("unlike runs", f"“{baseline}” and “{variant}” also differ in what is not compared: {sentence}")
     return None
 
 

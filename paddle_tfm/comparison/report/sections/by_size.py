@@ -27,12 +27,12 @@ from paddle_tfm.tabular import Column, Table, column
 LINE_POINTS = 33  # of a line with its band, which is curved
 APART = 0.02  # between the variants of one size, of the axis: intervals that do not hide each other
 METHOD = (
-    "Compute is 6 · N · D floating-point operations of a run of the baseline (arXiv:2001.08361): N are the parameters "
-    "in the matrices of encoder and decoder, D the target tokens of training. The line is least squares through all "
-    "differences paired by seed, d = a + b · log₂(compute) + error, errors independent and of one variance; its "
-    "intervals are Student’s t with two degrees of freedom fewer than there are pairs, and hold for all variants at "
-    "once (Bonferroni). The interval of a crossing is Fieller’s. Beyond 4 times what was tested nothing is said. Each "
-    "size is compared as if it were the only one."
+    "Compute is 6 · N · D floating-point operations of a run of the baseline (arXiv:2001.08361), with N "
+    "parameters in the matrices of encoder and decoder and D target tokens of training. The line is least squares"
+    " through all differences paired by seed: d = a + b · log₂(compute) + error, with independent errors of one "
+    "variance. Its intervals are Student’s t with two degrees of freedom fewer than pairs, and hold for all "
+    "variants at once (Bonferroni). The interval of a crossing is Fieller’s. Nothing is predicted beyond 4 times "
+    "the tested compute. Each size is compared by itself."
 )
 LINE = ("degrees_of_freedom", "slope", "low", "high", "crossing", "place", "misfit")  # of each, in JSON
 
