@@ -7,6 +7,7 @@ right with any number of processes if these go through `sum_over_ranks`:
     count = sum_over_ranks(real.sum())
     mean = sum_over_ranks((x * real).sum(0)) / count
 
+Each sum waits for all ranks, so few are better than small ones: a mean and its variance need one, `moments_over_ranks`.
 An auxiliary loss that is made of such sums has the value of the whole batch in every process, as it should.
 """
 
@@ -78,6 +79,26 @@ def sum_over_ranks(x: Tensor) -> Tensor:
     To be called in `forward`, or in a function of `on_gradient`, and equally often and with one shape by every rank.
     """
     return x if _pass is None else _pass.apply(_Sum(_pass), x)
+
+
+def several() -> bool:
+    """Whether other processes have rows of the batch too."""
+    return _pass is not None
+
+
+def moments_over_ranks(count: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Count [..., 1] or a scalar, mean [..., C] and (biased) variance [..., C] of the whole batch, from those of this
+    rank's rows about its own mean: n = Σ n_r, μ = Σ n_r μ_r / n, σ² = Σ n_r (σ_r² + μ_r²) / n − μ². One sum, in float64, in
+    which the difference keeps its digits. Where n = 0 both are 0. As `sum_over_ranks` otherwise."""
+    if _pass is None:
+        return count, mean, variance
+    rows, own = count.astype("float64") * paddle.ones([*mean.shape[:-1], 1], "float64"), mean.astype("float64")
+    parts = paddle.concat([rows, rows * own, rows * (variance.astype("float64") + paddle.square(own))], -1)
+    total, first, second = paddle.split(sum_over_ranks(parts), [1, mean.shape[-1], mean.shape[-1]], -1)
+    divisor = total.clip(min=1.0)
+    whole = first / divisor
+    found = second / divisor - paddle.square(whole)
+    return total.reshape(count.shape).astype(count.dtype), whole.astype(mean.dtype), found.astype(variance.dtype)
 
 
 def on_gradient(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
