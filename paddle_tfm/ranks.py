@@ -87,18 +87,22 @@ def several() -> bool:
 
 
 def moments_over_ranks(count: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Count [..., 1] or a scalar, mean [..., C] and (biased) variance [..., C] of the whole batch, from those of this
-    rank's rows about its own mean: n = Σ n_r, μ = Σ n_r μ_r / n, σ² = Σ n_r (σ_r² + μ_r²) / n − μ². One sum, in float64, in
-    which the difference keeps its digits. Where n = 0 both are 0. As `sum_over_ranks` otherwise."""
+    """Count n, mean μ and variance σ² of the whole batch, from those of this rank's rows, by one sum:
+
+        n = Σ n_r,  μ = Σ n_r μ_r / n,  σ² = Σ n_r (σ_r² + μ_r²) / n − μ²
+
+    It is one of float64, in which that difference keeps its digits. `count` [..., 1] or a scalar, `mean` and `variance`
+    [..., C]; a variance is the mean of squares about the mean beside it. Where n = 0, mean and variance are 0. Where one
+    process computes the whole batch, its arguments.
+    """
     if _pass is None:
         return count, mean, variance
-    rows, own = count.astype("float64") * paddle.ones([*mean.shape[:-1], 1], "float64"), mean.astype("float64")
-    parts = paddle.concat([rows, rows * own, rows * (variance.astype("float64") + paddle.square(own))], -1)
-    total, first, second = paddle.split(sum_over_ranks(parts), [1, mean.shape[-1], mean.shape[-1]], -1)
-    divisor = total.clip(min=1.0)
-    whole = first / divisor
-    found = second / divisor - paddle.square(whole)
-    return total.reshape(count.shape).astype(count.dtype), whole.astype(mean.dtype), found.astype(variance.dtype)
+    n, own = count.astype("float64").expand([*mean.shape[:-1], 1]), mean.astype("float64")
+    moments = paddle.concat([n, n * own, n * (variance.astype("float64") + paddle.square(own))], -1)
+    total, first, second = paddle.split(sum_over_ranks(moments), [1, *2 * mean.shape[-1:]], -1)
+    whole = first / total.clip(min=1.0)
+    about_it = second / total.clip(min=1.0) - paddle.square(whole)
+    return total.reshape(count.shape).astype(count.dtype), whole.astype(mean.dtype), about_it.astype(variance.dtype)
 
 
 def on_gradient(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:

@@ -31,7 +31,7 @@ from paddle_tfm.train.ranks.meeting import Address
 
 SETTLE, VERDICT = 2.0, 4.5  # seconds in which rank 0 learns who is lost, and in which it says how the training ended
 LEAVE = 10.0  # seconds in which the others end, once they may
-INLINE = 1022  # numbers of a sum that travel with its head
+INLINE = 1025  # numbers of a sum that travel with its head: count, mean and variance of 512 channels
 DONE, STOPPED, FAILED = "done", "stopped", "failed"
 Arrays = dict[str, np.ndarray]
 
@@ -40,14 +40,6 @@ class RankLost(CutShort):
     """A rank has ended, with a word why or without one, or cannot be reached."""
 
     how = "Continue, with any number of processes, with"
-
-
-def shards_with_ranks(shards: int) -> str:
-    """Why a run of several ranks cannot be one of `train.shards`."""
-    return (
-        f"train.shards={shards} promises the same bits on any number of cores, and several processes (--nproc, "
-        "--nodes, a launcher) divide batches by their number: use one of the two"
-    )
 
 
 class Group:
