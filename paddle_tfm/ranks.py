@@ -16,13 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import paddle
+from numpy.typing import NDArray
 from paddle import Tensor
 
 from paddle_tfm.kernels import function as fused
 
-Total = Callable[[Tensor, int], Tensor]
-"""The sum over all ranks of a tensor, which each calls with the same number, by which a wrong order is noticed."""
+Array = NDArray[np.float64]
+Total = Callable[[Array, int], Array]
+"""The sum over all ranks of an array, which each calls with the same number, by which a wrong order is noticed."""
 
 
 class _Pass:
@@ -34,10 +37,10 @@ class _Pass:
         self.last: Tensor | None = None
         self.error: BaseException | None = None
 
-    def sum(self, x: Tensor) -> Tensor:
+    def sum(self, x: Array) -> Array:
         self.sums += 1
         try:
-            return self.total(x, self.sums).astype(x.dtype)
+            return self.total(x, self.sums)
         except BaseException as error:
             self.error = error  # where it comes out of a backward pass, Paddle has made it another
             raise
@@ -87,22 +90,19 @@ def several() -> bool:
 
 
 def moments_over_ranks(count: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Count n, mean μ and variance σ² of the whole batch, from those of this rank's rows, by one sum:
+    """Count n, a scalar, mean μ and variance σ² [..., C] of the whole batch, from those of this rank's rows:
 
         n = Σ n_r,  μ = Σ n_r μ_r / n,  σ² = Σ n_r (σ_r² + μ_r²) / n − μ²
 
-    It is one of float64, in which that difference keeps its digits. `count` [..., 1] or a scalar, `mean` and `variance`
-    [..., C]; a variance is the mean of squares about the mean beside it. Where n = 0, mean and variance are 0. Where one
-    process computes the whole batch, its arguments.
+    It takes one sum each way, of float64, in which that difference keeps its digits. A variance is the mean of squares
+    about the mean beside it. Where n = 0, mean and variance are 0. Where one process computes the whole batch, its
+    arguments.
     """
     if _pass is None:
         return count, mean, variance
-    n, own = count.astype("float64").expand([*mean.shape[:-1], 1]), mean.astype("float64")
-    moments = paddle.concat([n, n * own, n * (variance.astype("float64") + paddle.square(own))], -1)
-    total, first, second = paddle.split(sum_over_ranks(moments), [1, *2 * mean.shape[-1:]], -1)
-    whole = first / total.clip(min=1.0)
-    about_it = second / total.clip(min=1.0) - paddle.square(whole)
-    return total.reshape(count.shape).astype(count.dtype), whole.astype(mean.dtype), about_it.astype(variance.dtype)
+    moments = _Moments(_pass, count)
+    mean, variance = _pass.apply(moments, paddle.stack([mean, variance])).unbind()
+    return paddle.full_like(count, moments.total), mean, variance
 
 
 def on_gradient(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
@@ -141,10 +141,31 @@ class _Sum(_InOrder):
         self.of_pass = of_pass
 
     def of(self, x: Tensor) -> Tensor:
-        return self.of_pass.sum(x)
+        return paddle.to_tensor(self.of_pass.sum(_array(x))).astype(x.dtype)
+
+    gradient = of
+
+
+class _Moments(_InOrder):
+    """Mean and variance [2, ..., C] of this rank's rows → of all ranks'."""
+
+    def __init__(self, of_pass: _Pass, count: Tensor):
+        self.of_pass, self.count = of_pass, _array(count)
+
+    def of(self, x: Tensor) -> Tensor:
+        mean, variance = own = _array(x)
+        sums = np.concatenate([[1.0], mean.ravel(), (variance + mean * mean).ravel()]) * self.count
+        sums = self.of_pass.sum(sums)
+        self.total = float(sums[0])
+        whole, squares = sums[1:].reshape(own.shape) / max(self.total, 1.0)
+        self.share, self.away = self.count / max(self.total, 1.0), mean - whole
+        return paddle.to_tensor(np.stack([whole, squares - whole * whole])).astype(x.dtype)
 
     def gradient(self, gradient: Tensor) -> Tensor:
-        return self.of_pass.sum(gradient)
+        """∂μ/∂μ_r = ∂σ²/∂σ_r² = n_r / n, and ∂σ²/∂μ_r = 2 (μ_r − μ) n_r / n."""
+        of_mean, of_variance = self.of_pass.sum(_array(gradient))
+        own = np.stack([of_mean + 2.0 * self.away * of_variance, of_variance]) * self.share
+        return paddle.to_tensor(own).astype(gradient.dtype)
 
 
 class _OnGradient(_InOrder):
@@ -158,3 +179,7 @@ class _OnGradient(_InOrder):
 
     def gradient(self, gradient: Tensor) -> Tensor:
         return self.function(gradient)
+
+
+def _array(x: Tensor) -> Array:
+    return x.detach().astype("float64").numpy()
