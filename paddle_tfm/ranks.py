@@ -143,7 +143,8 @@ class _Sum(_InOrder):
     def of(self, x: Tensor) -> Tensor:
         return paddle.to_tensor(self.of_pass.sum(_array(x))).astype(x.dtype)
 
-    gradient = of
+    def gradient(self, gradient: Tensor) -> Tensor:
+        return self.of(gradient)
 
 
 class _Moments(_InOrder):
