@@ -22,7 +22,7 @@ from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.finish import finish, write_results
 from paddle_tfm.train.logs import append_row
 from paddle_tfm.train.ranks.distributed_step import distributed
-from paddle_tfm.train.ranks.group import RankLost, shards_with_ranks
+from paddle_tfm.train.ranks.group import RankLost
 from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.running_statistics import discrepancies, overall, remembered
@@ -64,8 +64,6 @@ class Trainer:
         if precision != "float32" and place.on_cpu():
             text = _("train.precision={precision} needs a GPU; on a CPU use train.precision=float32")
             raise UserError(text.format(precision=precision))
-        if others is not None and run.settings.train.shards is not None:
-            raise UserError(shards_with_ranks(run.settings.train.shards))
         self.run, self.stop, self.report, self.others = run, stop, report, others
         self.listeners = Listeners(plugins, report, strict)
         self.state = TrainingState(run)
