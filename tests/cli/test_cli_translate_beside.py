@@ -81,6 +81,14 @@ def test_each_line_has_a_prefix_of_its_own(monkeypatch):
     assert outputs[0].startswith("3 1") and outputs[2].startswith("2")
 
 
+def test_an_ensemble_of_a_run_with_itself_changes_nothing():
+    texts, other = ["1 2 3", "", "4 5"], ("--ensemble", "run")
+    assert translate(*other, *texts) == translate(*PADDLE, *texts)
+    Path("given").write_text("1 2\n\n3\n", "utf-8")
+    scores = ("--score", "given", *texts)
+    assert translate(*other, *scores) == translate(*scores)
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -93,6 +101,8 @@ def test_each_line_has_a_prefix_of_its_own(monkeypatch):
         (["--prefixes", "two", "--prefix", "1", "1", "2"], "--prefix is one for all lines, --prefixes one for each"),
         (["--score", "two", "--nbest", "2", "1", "2"], "--score scores translations that are given, and searches for none; "
          "leave --nbest out"),
+        (["--ensemble", "none", "1"], "none: no run is here"),
+        (["--ensemble", "run", "--engine", "ctranslate2", "1"], "--ensemble is computed by Paddle; leave --engine "),
         (["--prefixes", "long", "1"], "prefix '1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1  …' has 300 pieces, but an output has at most "),
     ],
 )  # fmt: skip

@@ -33,6 +33,7 @@ OF_TRANSLATING = {  # parameters that mean nothing where a text is continued →
     "prefix": "--prefix",
     "prefixes": "--prefixes",
     "given": "--score",
+    "ensemble": "--ensemble",
     "folder": "--attention",
     "batch_tokens": "--batch-tokens",
 }
@@ -77,6 +78,14 @@ OF_SEARCHING = {  # parameters that mean nothing where given translations are sc
     metavar="FILE",
     help="Translate nothing: FILE holds a translation of each line; write its log-probability, in nats (natural "
     "logarithm), the sum over its pieces and the end token. With --scores: the translation, that, its mean a token.",
+)
+@click.option(
+    "--ensemble",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="A further run with the same pieces, once or more: at each step, the mean of the probabilities of all. "
+    "--attention is that of the first.",
 )
 @click.option(
     "--attention",
@@ -124,8 +133,8 @@ OF_SEARCHING = {  # parameters that mean nothing where given translations are sc
 @plugin_option
 @device_option
 def command(
-    run, texts, source, encoding, target, nbest, scores, prefix, prefixes, given, folder, layer, batch_tokens, length,
-    search, engine, checkpoint, plugins, device,
+    run, texts, source, encoding, target, nbest, scores, prefix, prefixes, given, ensemble, folder, layer, batch_tokens,
+    length, search, engine, checkpoint, plugins, device,
 ) -> None:  # fmt: skip
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN; a
     decoder-only run (model.encoder_layers: 0) continues it instead.
@@ -147,6 +156,7 @@ def command(
       paddle-tfm translate RUN --nbest 3 --search "{name: sampling, top_p: 0.9, samples: 3}" < in
       paddle-tfm translate RUN --engine ctranslate2 --input test.de --output test.en
       paddle-tfm translate RUN --prefix "We" --attention maps "Wir gehen nach Hause ."
+      paddle-tfm translate RUN --ensemble RUN2 --ensemble RUN3 --input test.de --output test.en
       paddle-tfm translate RUN --score test.en --input test.de > log-probabilities.txt
       paddle-tfm translate runs/tiny-gpt/4-layers/seed-1 "A man" --length 300
       paddle-tfm translate runs/tiny-gpt/4-layers/seed-1 "" --search "{name: sampling, temperature: 0.5, top_k: 20}"
@@ -157,6 +167,8 @@ def command(
         _refuse_beside_score()
     if prefix and prefixes is not None:
         raise UserError(_("--prefix is one for all lines, --prefixes one for each; use one of them"))
+    if ensemble and engine == "ctranslate2":
+        raise UserError(_("--ensemble is computed by Paddle; leave --engine ctranslate2 out"))
     lines = open_lines(texts, source, encoding)
     beside = Beside(file, encoding) if (file := given or prefixes) is not None else None
     check_output(target, source)
@@ -171,13 +183,15 @@ def command(
     loaded = load_run(run, registry, checkpoint, warn)
     _refuse_of_the_other_kind(loaded)
     job: Continuing | Scoring | Translating
+    others = [load_run(each, registry, checkpoint, warn) for each in ensemble]
+    decode = loaded.ensemble(others) if others else None
     if given is not None and beside is not None:
-        job = Scoring(loaded, beside, scores, batch_tokens)
+        job = Scoring(loaded, others, beside, scores, batch_tokens)
     else:
         built = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
-        decode = open_engine(
-            loaded, Rules(registry), engine, built, checkpoint, scores, device, make=not texts, report=note
-        )
+        if decode is None:
+            make = not texts
+            decode = open_engine(loaded, Rules(registry), engine, built, checkpoint, scores, device, make, note)
         if loaded.is_decoder_only:
             job = Continuing(loaded, built, length or LENGTH, decode)
         else:

@@ -69,8 +69,9 @@ class Scoring:
     """The log-probability of a given target for each line, in nats, that of its end token included; with `scores` after
     the target, and with its mean a token."""
 
-    def __init__(self, run: Run, targets: Beside, scores: bool, max_tokens: int):
-        self.run, self.targets, self.scores, self.max_tokens = run, targets, scores, max_tokens
+    def __init__(self, run: Run, others: Sequence[Run], targets: Beside, scores: bool, max_tokens: int):
+        self.run, self.targets, self.scores = run, targets, scores
+        self.max_tokens, self.others = max_tokens, [other.model for other in others]
         self.unknown = self.pieces = 0  # of all targets
 
     def __call__(self, lines: list[str], before: int, write: Write, progress: Progress) -> None:
@@ -81,8 +82,8 @@ class Scoring:
             ids = example.target_copy if model.head.extends_vocabulary else example.target
             self.unknown += ids.count(UNKNOWN)
             self.pieces += len(ids) - 1  # without the end token
-        rows = []
-        for target, example, score in zip(targets, examples, log_probs(model, examples, self.max_tokens)):
+        rows, log_likelihoods = [], log_probs(model, examples, self.max_tokens, others=self.others)
+        for target, example, score in zip(targets, examples, log_likelihoods):
             output = Translation(target, ids=tuple(example.target[:-1]), score=score)
             rows.append(row(0, output, None, True) if self.scores else f"{score:.4f}\n")
         write("".join(rows))
