@@ -75,16 +75,16 @@ class TrainedModel:
                 "tokenizer": each.settings.tokenizer,
                 "vocabulary.symbols": each.settings.vocabulary.symbols,
                 "vocabulary": each.codec.vocabulary_hash(),
-                "what its tokenizer learned": _files(each.folder / "codec"),
-                "model.head, which copies words of the source": each.model.head.extends_vocabulary,
-                "its stacks": each.settings.model.shape,
+                "codec/": _files(each.folder / "codec"),
+                "model.head": each.model.head.extends_vocabulary,  # by words of the source
+                "model.decoder_layers": each.settings.model.shape,
             }
             for each in (self, other)
         ]
         for what, value in of_both[0].items():
             if value != of_both[1][what]:
                 text = _("{other} differs from {run} in {what}; runs of an ensemble must share their pieces")
-                raise UserError(text.format(other=other.folder, run=self.folder, what=_(what)))
+                raise UserError(text.format(other=other.folder, run=self.folder, what=what))
 
     def generate(
         self, prompt: str = "", length: int = 200, search: Search | None = None, **options: Any

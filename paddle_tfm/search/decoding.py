@@ -149,13 +149,15 @@ def decode_batch(
     sentences: Sequence[int] | None = None,
     wanted: int | None = None,
     others: Sequence[Transformer] = (),
+    required: Sequence[Sequence[Sequence[int]]] | None = None,
 ) -> list[list[Hypothesis]]:
     """Hypotheses of each sentence of a batch (of tensors), best first.
 
     Args:
         prefixes: for each sentence of the batch the ids that its outputs must begin with. sentences: their numbers,
             on which draws of a search depend; None: their indices among the examples. wanted: how many of a sentence
-            are read, which may be all that are returned; None: all. others: further models of an ensemble.
+            are read, which may be all that are returned; None: all. others: further models of an ensemble. required:
+            for each sentence the ids that its outputs must hold, one list for each run of them.
     Raises:
         UserError: the search gave none for a sentence.
     """
@@ -170,7 +172,7 @@ def decode_batch(
         decoding = Ensemble(members) if others else members[0]
         if any(prefixes) or constraints.min_length > 0 or constraints.no_repeat_ngram > 0:
             decoding = Constrained(decoding, constraints, prefixes)
-        decoding.wanted = wanted
+        decoding.wanted, decoding.required = wanted, required
         hypotheses = search.run(decoding) or []
     if len(hypotheses) != size or not all(hypotheses):
         raise UserError(
@@ -224,14 +226,15 @@ def decode_all(
     max_rows: int | None = None,
     padding: int = 0,
     others: Sequence[Transformer] = (),
+    required: Sequence[Sequence[Sequence[int]]] | None = None,
 ) -> list[list[Hypothesis]]:
     """Hypotheses of every example, in the order of the examples; decoded in batches of similar length, by several
     workers where there are threads for them.
 
     Args:
-        progress: called with the number of examples decoded since its last call. prefixes, sentences, wanted, others:
-            as in `decode_batch`, the former one for each example. max_rows: at most so many examples a batch. padding:
-            columns of padding added to every source. These two change no output of a correct model.
+        progress: called with the number of examples decoded since its last call. prefixes, sentences, wanted, others,
+            required: as in `decode_batch`; of sentences, one for each example. max_rows: at most so many examples a
+            batch. padding: columns of padding added to every source. These two change no output of a correct model.
     """
     hypotheses: list[list[Hypothesis]] = [[] for _ in examples]
     batches = worker_batches(examples, max_tokens, max_rows)
@@ -240,7 +243,8 @@ def decode_all(
         batch = batch.padded(padding) if padding else batch
         batch_prefixes = None if prefixes is None else [prefixes[i] for i in batch.index]
         numbers = None if sentences is None else [sentences[i] for i in batch.index]
-        return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers, wanted, others)
+        of_batch = None if required is None else [required[i] for i in batch.index]
+        return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers, wanted, others, of_batch)
 
     with ExitStack() as evaluated:
         for each in (model, *others):

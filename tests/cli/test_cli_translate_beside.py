@@ -14,6 +14,7 @@ from paddle_tfm import load_run
 from paddle_tfm.cli.translate import lines as cli_lines
 from paddle_tfm.data.vocabulary import BOS, EOS
 
+BEAM = ("--search", "{name: beam, size: 2, max_length: 3}")
 PADDLE = ("--engine", "paddle")
 
 
@@ -89,6 +90,17 @@ def test_an_ensemble_of_a_run_with_itself_changes_nothing():
     assert translate(*other, *scores) == translate(*scores)
 
 
+def test_outputs_hold_the_words_that_terms_require():
+    Path("terms").write_text("2\t7 7\n3 4\t9\n", "utf-8")
+    beam = ("--search", "{name: beam, size: 4}")
+    texts = ["1 2 3 4", "2", "1", "", "3 44"]
+    outputs = translate("--terms", "terms", *beam, *texts).splitlines()
+    assert all("7 7" in output for output in outputs[:2]) and " 9" in outputs[0]
+    assert outputs[2:] == translate(*PADDLE, *beam, *texts).splitlines()[2:]
+    done = call("translate", "run", "--terms", "terms", *beam, "1")
+    assert (done.status, "--terms: no line holds any of the terms" in done.err) == (0, True)
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -101,6 +113,13 @@ def test_an_ensemble_of_a_run_with_itself_changes_nothing():
         (["--prefixes", "two", "--prefix", "1", "1", "2"], "--prefix is one for all lines, --prefixes one for each"),
         (["--score", "two", "--nbest", "2", "1", "2"], "--score scores translations that are given, and searches for none; "
          "leave --nbest out"),
+        (["--terms", "none", *BEAM, "1"], "none: no such file"),
+        (["--terms", "two", *BEAM, "1"], "two, line 1: must be a source term, a TAB and the target words that it requires, but is '1'"),
+        (["--terms", "empty", *BEAM, "1"], "empty, line 2: must be a source term, a TAB and the target words"),
+        (["--terms", "twice", *BEAM, "1"], "twice, line 2: '1' requires '3', but '2' before"),
+        (["--terms", "long.tsv", *BEAM, "1"], "required '2 2 2 2' and the prefix have 4 pieces, but an output of this line has at most 3"),
+        (["--terms", "unknown", *BEAM, "1"], "required 'zwei': the model has no piece '▁zwei'"),
+        (["--terms", "unknown", "1"], "search Greedy places no required words; `paddle-tfm ls components search` says which does"),
         (["--ensemble", "none", "1"], "none: no run is here"),
         (["--ensemble", "run", "--engine", "ctranslate2", "1"], "--ensemble is computed by Paddle; leave --engine "),
         (["--prefixes", "long", "1"], "prefix '1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1  …' has 300 pieces, but an output has at most "),
@@ -109,6 +128,13 @@ def test_an_ensemble_of_a_run_with_itself_changes_nothing():
 def test_what_the_user_can_mend_is_one_sentence(arguments, message):
     Path("two").write_text("1\n2\n", "utf-8")
     Path("long").write_text("1 " * 300 + "\n", "utf-8")
+    for name, lines in {
+        "empty": "1\t2\n\t3\n",
+        "twice": "1\t2\n1\t3\n",
+        "long.tsv": "1\t2 2 2 2",
+        "unknown": "1\tzwei",
+    }.items():
+        Path(name).write_text(lines, "utf-8")
     Path("latin").write_bytes(b"\xe4\n")
     done = call("translate", "run", *arguments)
     assert done.status == 2 and "Traceback" not in done.err

@@ -34,6 +34,7 @@ OF_TRANSLATING = {  # parameters that mean nothing where a text is continued →
     "prefixes": "--prefixes",
     "given": "--score",
     "ensemble": "--ensemble",
+    "terms": "--terms",
     "folder": "--attention",
     "batch_tokens": "--batch-tokens",
 }
@@ -41,6 +42,7 @@ OF_SEARCHING = {  # parameters that mean nothing where given translations are sc
     "nbest": "--nbest",
     "prefix": "--prefix",
     "prefixes": "--prefixes",
+    "terms": "--terms",
     "folder": "--attention",
     "search": "--search",
     "engine": "--engine",
@@ -71,6 +73,12 @@ OF_SEARCHING = {  # parameters that mean nothing where given translations are sc
 )
 @click.option(
     "--prefixes", metavar="FILE", help="A prefix for each line: what its output must begin with; it may be empty."
+)
+@click.option(
+    "--terms",
+    metavar="FILE",
+    help="Lines of a source term, a TAB and target words: where a line holds the term, its outputs hold the words. The "
+    'search must place them, for instance --search "{name: beam, size: 8}".',
 )
 @click.option(
     "--score",
@@ -133,8 +141,8 @@ OF_SEARCHING = {  # parameters that mean nothing where given translations are sc
 @plugin_option
 @device_option
 def command(
-    run, texts, source, encoding, target, nbest, scores, prefix, prefixes, given, ensemble, folder, layer, batch_tokens,
-    length, search, engine, checkpoint, plugins, device,
+    run, texts, source, encoding, target, nbest, scores, prefix, prefixes, terms, given, ensemble, folder, layer,
+    batch_tokens, length, search, engine, checkpoint, plugins, device,
 ) -> None:  # fmt: skip
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN; a
     decoder-only run (model.encoder_layers: 0) continues it instead.
@@ -157,6 +165,7 @@ def command(
       paddle-tfm translate RUN --engine ctranslate2 --input test.de --output test.en
       paddle-tfm translate RUN --prefix "We" --attention maps "Wir gehen nach Hause ."
       paddle-tfm translate RUN --ensemble RUN2 --ensemble RUN3 --input test.de --output test.en
+      paddle-tfm translate RUN --terms terms.tsv --search "{name: beam, size: 8}" --input test.de --output test.en
       paddle-tfm translate RUN --score test.en --input test.de > log-probabilities.txt
       paddle-tfm translate runs/tiny-gpt/4-layers/seed-1 "A man" --length 300
       paddle-tfm translate runs/tiny-gpt/4-layers/seed-1 "" --search "{name: sampling, temperature: 0.5, top_k: 20}"
@@ -167,8 +176,8 @@ def command(
         _refuse_beside_score()
     if prefix and prefixes is not None:
         raise UserError(_("--prefix is one for all lines, --prefixes one for each; use one of them"))
-    if ensemble and engine == "ctranslate2":
-        raise UserError(_("--ensemble is computed by Paddle; leave --engine ctranslate2 out"))
+    if (ours := "--ensemble" if ensemble else "--terms" if terms is not None else "") and engine == "ctranslate2":
+        raise UserError(_("{option} is computed by Paddle; leave --engine ctranslate2 out").format(option=ours))
     lines = open_lines(texts, source, encoding)
     beside = Beside(file, encoding) if (file := given or prefixes) is not None else None
     check_output(target, source)
@@ -177,6 +186,7 @@ def command(
     from paddle_tfm.cli.translate.jobs import Continuing, Scoring, Translating
     from paddle_tfm.export.ctranslate2.rules import Rules
     from paddle_tfm.export.engine import open_engine
+    from paddle_tfm.inference.terms import Terms
     from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.train.run import load_run
 
@@ -189,14 +199,15 @@ def command(
         job = Scoring(loaded, others, beside, scores, batch_tokens)
     else:
         built = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
-        if decode is None:
+        if not ours:
             make = not texts
             decode = open_engine(loaded, Rules(registry), engine, built, checkpoint, scores, device, make, note)
         if loaded.is_decoder_only:
             job = Continuing(loaded, built, length or LENGTH, decode)
         else:
             options = {"prefix": prefix, "max_tokens": batch_tokens, "decode": decode}
-            job = Translating(loaded, built, nbest, scores, folder, layer, beside, **options)
+            read = None if terms is None else Terms.read(terms)
+            job = Translating(loaded, built, nbest, scores, folder, layer, beside, read, **options)
     answer(lines, job, target)
     if beside is not None:
         beside.require_end()

@@ -11,6 +11,7 @@ from paddle_tfm.cli.common import warn
 from paddle_tfm.cli.translate.lines import Beside, Progress, Write
 from paddle_tfm.data.vocabulary import UNKNOWN
 from paddle_tfm.inference.alignment import AlignmentFolder, align
+from paddle_tfm.inference.terms import Terms
 from paddle_tfm.inference.translate import Remarks, Translation
 from paddle_tfm.language import _
 from paddle_tfm.protocols import Example, Search
@@ -26,10 +27,11 @@ class Translating:
 
     def __init__(
         self, run: Run, search: Search, nbest: int | None, scores: bool, folder: Path | None, layer: int | None,
-        prefixes: Beside | None, **options: Any,
+        prefixes: Beside | None, terms: Terms | None, **options: Any,
     ):  # fmt: skip
         self.run, self.search, self.nbest, self.scores, self.layer = run, search, nbest, scores, layer
-        self.prefixes, self.options = prefixes, options  # the latter of `TranslateOptions`
+        self.prefixes, self.terms, self.with_terms = prefixes, terms, 0  # the last: lines
+        self.options = options  # of `TranslateOptions`
         self.alignments = AlignmentFolder(folder, warn) if folder else None
         self.of_outputs = Remarks(run.model, run.codec, search)
 
@@ -38,6 +40,10 @@ class Translating:
         options = {"nbest": self.nbest or 1, "first": before, "progress": progress, **self.options}
         if self.prefixes is not None:
             options["prefix"] = self.prefixes.take(len(lines))
+        if self.terms is not None:
+            required = [self.terms.required(line) for line in lines]
+            self.with_terms += sum(map(bool, required))
+            options["required"] = required
         outputs = self.run.hypotheses(lines, self.search, **options)
         best = [of_line[0] for of_line in outputs]
         self.of_outputs.add(lines, best)
@@ -48,7 +54,9 @@ class Translating:
 
     def remarks(self) -> Iterable[str]:
         """What somebody should know at the end."""
-        return self.of_outputs.sentences()
+        if self.terms is not None and not self.with_terms:
+            yield _("--terms: no line holds any of the terms")
+        yield from self.of_outputs.sentences()
 
     def _rows(self, outputs: Sequence[Sequence[Translation]], before: int) -> Iterator[str]:
         for number, of_line in enumerate(outputs, before + 1):
