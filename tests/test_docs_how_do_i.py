@@ -59,7 +59,9 @@ def folder(tmp_path, monkeypatch):
         for side, language in enumerate(("en", "zh")):
             Path(f"{name}.{language}").write_text("".join(pair[side] + "\n" for pair in part), "utf-8")
     Path("mine.yaml").write_text(RECIPE, "utf-8")
-    Path("terms.tsv").write_text(next(text for language, text in BLOCKS if language == "text" and "\t" in text), "utf-8")
+    Path("terms.tsv").write_text(
+        next(text for language, text in BLOCKS if language == "text" and "\t" in text), "utf-8"
+    )
     for name, text in FILES.items():
         Path(name).write_text(text, "utf-8")
     return tmp_path

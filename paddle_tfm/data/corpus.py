@@ -78,12 +78,14 @@ class Texts(Sequence[Example]):
 class Corpus:
     """The splits of a task, those of further tests with texts of their own (`test@name`) among them; a hash of each
     one's texts; of each but the training split how many `texts` it has, and how many of its `sources` and `pairs` (of
-    texts alone no pairs) the training split has too; and what the tasks remark on their files."""
+    texts alone no pairs) the training split has too; what the tasks remark on their files; and how many training
+    examples each option of the task (`task.filters.ratio=3.0`) left out."""
 
     splits: Mapping[str, Sequence[Example]]
     fingerprint: dict[str, str]
     in_training: dict[str, dict[str, int]] = field(default_factory=dict)
     remarks: Sequence[str] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
     _learned: tuple[str, Codec, dict[str, EncodedTexts]] | None = field(default=None, repr=False)
 
     def encoded(self, plan: Plan) -> tuple[Codec, dict[str, EncodedTexts]]:
@@ -110,7 +112,7 @@ def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
             further test, is empty.
     """
     splits = _all_splits(plan) if splits is None else list(splits)
-    texts, hashes, keys, remarks = {}, {}, {}, {}
+    texts, hashes, keys, remarks, dropped = {}, {}, {}, {}, {}
     tasks: dict[str, Task] = {}
     for split in splits:
         of_task, _at, test = split.partition(AT)
@@ -132,10 +134,13 @@ def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
         if not texts[split] and split != "test":
             text = _("task '{name}': the split '{split}' holds no example, but needs one")
             raise UserError(text.format(name=name, split=split))
+        if split == "train":
+            dropped = {f"task.{setting}": count for setting, count in task.dropped().items()}
         remarks.update(dict.fromkeys(task.remarks()))  # a file of which two splits are read says it once
     if "test" in texts and not texts["test"]:
         _require_own_texts(plan)
-    return Corpus(texts, {split: each.hexdigest() for split, each in hashes.items()}, _in_training(keys), [*remarks])
+    fingerprint = {split: each.hexdigest() for split, each in hashes.items()}
+    return Corpus(texts, fingerprint, _in_training(keys), [*remarks], dropped)
 
 
 def _all_splits(plan: Plan) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, NamedTuple
 
 from paddle_tfm.protocols.component import Component
@@ -82,3 +82,8 @@ class Task(Component):
         """What a user should know of the files after `examples` has read them: what was guessed, and what was left out.
         Default: nothing."""
         return ()
+
+    def dropped(self) -> Mapping[str, int]:
+        """How many examples of the training split an option left out, as `option=value`, after `examples` has read it.
+        Default: none."""
+        return {}

@@ -70,7 +70,7 @@ class Serial:
         run = create(plan, cell.folder, corpus, resume)
         run.processes = 1 if self.others is None else self.others.size
         for bound, count in run.dropped.items():
-            self.report(f"{cell.name}: {count:,} training examples are beyond {bound} and were dropped")
+            self.report(f"{cell.name}: {count:,} training examples were left out by {bound}")
         for sentence in remarks(plan, run.encoded):
             self.report(f"{cell.name}: {sentence}")
         cell.require_unchanged(plan, run.fingerprint)

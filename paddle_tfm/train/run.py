@@ -109,7 +109,7 @@ def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Ru
     require_fit(plan, encoded)
     model = _model(plan, codec)
     run = Run(folder, plan, codec, model, corpus.fingerprint, start_time, in_training=corpus.in_training, shards=shards)
-    run.encoded, run.dropped = {**encoded, "train": train}, dropped
+    run.encoded, run.dropped = {**encoded, "train": train}, {**corpus.dropped, **dropped}
     return run
 
 
