@@ -37,7 +37,12 @@ search: {name: beam, size: 4}
 
 def test_there_are_thirty_questions_and_every_command_is_understood():
     assert len(re.findall(r"^\*\*… .*\?\*\*", PAGE, re.MULTILINE)) >= 30
-    for program, *words in COMMANDS:
+    understood(COMMANDS)
+
+
+def understood(commands):
+    """The command line takes each of them."""
+    for program, *words in commands:
         if program != "paddle-tfm":
             continue
         verb, *words = words
