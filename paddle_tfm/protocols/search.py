@@ -37,8 +37,7 @@ class Decoding:
     At first there is a row for each sentence of the batch. `max_lengths` [B]: the longest output allowed, in tokens.
     `sentences` [B]: each one's number among all of the call, which a random draw may be keyed by (not by the row).
     `wanted`: how many outputs of a sentence somebody reads, so that a search may end once these are certain; None: all.
-    `required` [B]: the token sequences that each output of a sentence must hold; None: none. They have room in
-    `max_lengths`, and only a search that says so (`Search.places_required`) gets any.
+    `required` [B]: token sequences that each output of a sentence must hold; they fit into `max_lengths`; None: none.
     """
 
     bos: int
@@ -86,8 +85,7 @@ class Search(Component):
     kind: ClassVar[str] = "search"
     nbest: int = 1  # how many hypotheses `run` returns for a sentence at most
     greedy_with: ClassVar[Mapping[str, object] | None] = None  # options with which it is greedy search; None: never
-
-    places_required: ClassVar[bool] = False  # whether its outputs hold what `Decoding.required` says
+    places_required: ClassVar[bool] = False  # whether it reads `Decoding.required`
 
     def limit(self, source_length: int) -> int:
         """The longest output, in tokens, for a source of so many tokens."""

@@ -107,6 +107,7 @@ def test_outputs_hold_the_words_that_terms_require():
         (["--score", "two", "1"], "two: has more lines than came in (1), but needs one for each of them"),
         (["--score", "two", "1", "2", "3"], "two: has only 2 lines, but needs one for each line that comes in"),
         (["--prefixes", "two", "1", "2", "3"], "two: has only 2 lines"),
+        (["--score", "two", "--output", "two", "1", "2"], "--output two: that is the input; name another file"),
         (["--score", "none", "1"], "none: no such file (looked in "),
         (["--score", "latin", "1"], "latin, line 1: not UTF-8"),
         (["--prefixes", "run", "1"], "run: cannot be read: [Errno 21] Is a directory"),

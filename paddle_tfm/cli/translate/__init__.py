@@ -21,6 +21,7 @@ from paddle_tfm.cli.common import (
 from paddle_tfm.cli.evaluate import checkpoint_option, search_option
 from paddle_tfm.cli.translate.lines import Beside, answer, open_lines
 from paddle_tfm.errors import UserError
+from paddle_tfm.inference.terms import Terms
 from paddle_tfm.language import _
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ OF_TRANSLATING = {  # parameters that mean nothing where a text is continued →
     "scores": "--scores",
     "prefix": "--prefix",
     "prefixes": "--prefixes",
-    "given": "--score",
+    "translations": "--score",
     "ensemble": "--ensemble",
     "terms": "--terms",
     "folder": "--attention",
@@ -82,7 +83,7 @@ OF_SEARCHING = {  # parameters that mean nothing where given translations are sc
 )
 @click.option(
     "--score",
-    "given",
+    "translations",
     metavar="FILE",
     help="Translate nothing: FILE holds a translation of each line; write its log-probability, in nats (natural "
     "logarithm), the sum over its pieces and the end token. With --scores: the translation, that, its mean a token.",
@@ -141,7 +142,7 @@ OF_SEARCHING = {  # parameters that mean nothing where given translations are sc
 @plugin_option
 @device_option
 def command(
-    run, texts, source, encoding, target, nbest, scores, prefix, prefixes, terms, given, ensemble, folder, layer,
+    run, texts, source, encoding, target, nbest, scores, prefix, prefixes, terms, translations, ensemble, folder, layer,
     batch_tokens, length, search, engine, checkpoint, plugins, device,
 ) -> None:  # fmt: skip
     """Translate each TEXT, or each line of --input (default: standard input), with the run in folder RUN; a
@@ -172,21 +173,22 @@ def command(
     """
     if layer is not None and folder is None:
         raise UserError(_("--attention-layer says how --attention DIR draws; add that, or leave it out"))
-    if given is not None:
+    if translations is not None:
         _refuse_beside_score()
     if prefix and prefixes is not None:
         raise UserError(_("--prefix is one for all lines, --prefixes one for each; use one of them"))
     if (ours := "--ensemble" if ensemble else "--terms" if terms is not None else "") and engine == "ctranslate2":
         raise UserError(_("{option} is computed by Paddle; leave --engine ctranslate2 out").format(option=ours))
     lines = open_lines(texts, source, encoding)
-    beside = Beside(file, encoding) if (file := given or prefixes) is not None else None
-    check_output(target, source)
+    beside = Beside(file, encoding) if (file := translations or prefixes) is not None else None
+    required = None if terms is None else Terms.read(terms)
+    for read in (source, file, terms):
+        check_output(target, read)
     registry = create_registry(plugins)
     device = use_device(device)
     from paddle_tfm.cli.translate.jobs import Continuing, Scoring, Translating
     from paddle_tfm.export.ctranslate2.rules import Rules
     from paddle_tfm.export.engine import open_engine
-    from paddle_tfm.inference.terms import Terms
     from paddle_tfm.recipe import yaml_lines
     from paddle_tfm.train.run import load_run
 
@@ -195,7 +197,7 @@ def command(
     job: Continuing | Scoring | Translating
     others = [load_run(each, registry, checkpoint, warn) for each in ensemble]
     decode = loaded.ensemble(others) if others else None
-    if given is not None and beside is not None:
+    if translations is not None and beside is not None:
         job = Scoring(loaded, others, beside, scores, batch_tokens)
     else:
         built = registry.build("search", yaml_lines.value(search), "--search") if search else loaded.search()
@@ -206,8 +208,7 @@ def command(
             job = Continuing(loaded, built, length or LENGTH, decode)
         else:
             options = {"prefix": prefix, "max_tokens": batch_tokens, "decode": decode}
-            read = None if terms is None else Terms.read(terms)
-            job = Translating(loaded, built, nbest, scores, folder, layer, beside, read, **options)
+            job = Translating(loaded, built, nbest, scores, folder, layer, beside, required, **options)
     answer(lines, job, target)
     if beside is not None:
         beside.require_end()
@@ -239,7 +240,7 @@ def _refuse_of_the_other_kind(run: Run) -> None:
         )
         text = text.format(folder=run.folder, shape=run.settings.model.shape)
         raise UserError(f'{text}: --search "{{name: beam, max_length: 50}}"')
-    if run.model.decoder is None and "given" in passed:
+    if run.model.decoder is None and "translations" in passed:
         text = _(
             "--score is of runs with a decoder, but {folder} labels its source: `evaluate --hypotheses` scores labels"
         )
