@@ -13,6 +13,7 @@ from paddle_tfm.data.pairs import Pair
 from paddle_tfm.language import _
 from paddle_tfm.text_lengths import UNSPACED
 
+NO_LETTER = re.compile(r"[\W\d_]")  # or a mark, as Hindi has vowels
 WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 
 
@@ -101,5 +102,5 @@ class Filtering:
 def _letters(text: str) -> float:
     """The share of letters, and marks on them, among the characters that are no space."""
     characters = "".join(text.split())
-    letters = sum(each.isalpha() or unicodedata.category(each)[0] == "M" for each in characters)
-    return letters / len(characters) if characters else 0.0
+    others = sum(unicodedata.category(each)[0] != "M" for each in NO_LETTER.findall(characters))
+    return 1 - others / len(characters) if characters else 0.0
