@@ -37,7 +37,12 @@ search: {name: beam, size: 4}
 
 def test_there_are_thirty_questions_and_every_command_is_understood():
     assert len(re.findall(r"^\*\*… .*\?\*\*", PAGE, re.MULTILINE)) >= 30
-    for program, *words in COMMANDS:
+    understood(COMMANDS)
+
+
+def understood(commands):
+    """The command line takes each of them."""
+    for program, *words in commands:
         if program != "paddle-tfm":
             continue
         verb, *words = words
@@ -59,6 +64,9 @@ def folder(tmp_path, monkeypatch):
         for side, language in enumerate(("en", "zh")):
             Path(f"{name}.{language}").write_text("".join(pair[side] + "\n" for pair in part), "utf-8")
     Path("mine.yaml").write_text(RECIPE, "utf-8")
+    Path("terms.tsv").write_text(
+        next(text for language, text in BLOCKS if language == "text" and "\t" in text), "utf-8"
+    )
     for name, text in FILES.items():
         Path(name).write_text(text, "utf-8")
     return tmp_path

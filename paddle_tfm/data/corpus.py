@@ -79,8 +79,8 @@ class Texts(Sequence[Example]):
 class Corpus:
     """The splits of a task, those of further tests with texts of their own (`test@name`) among them; a hash of each
     one's texts; of each but the training split how many `texts` it has, and how many of its `sources` and `pairs` (of
-    texts alone no pairs) the training split has too; what the tasks remark on their files; and how many pairs each of
-    their options (`task.drop_empty=true`) left out."""
+    texts alone no pairs) the training split has too; what the tasks remark on their files; and how many examples each
+    option of a task (`task.filters.ratio=3.0`) left out."""
 
     splits: Mapping[str, Sequence[Example]]
     fingerprint: dict[str, str]

@@ -102,8 +102,7 @@ def pairs(files: Files, dropped: dict[str, int] | None = None, say: Callable[[st
 
     Args:
         dropped: pairs of which one text is empty are left out, and their number in these files stands here. None: they
-            are refused. say: is called with what a user should know: how many these are, and what was guessed of a
-            file.
+            are refused. say: is called with what was guessed of a file.
     Raises:
         UserError: with file and line: what cannot be read; that pairs have an empty side.
     """
@@ -131,7 +130,6 @@ def pairs(files: Files, dropped: dict[str, int] | None = None, say: Callable[[st
     if dropped is None:
         raise UserError(_("{sentence}; mend them, or leave them out: `drop_empty: true`").format(sentence=sentence))
     dropped[str(files)] = len(empty)
-    say(_("{sentence}; they were dropped").format(sentence=sentence))
 
 
 def _rows(path: str, files: Files, say: Callable[[str], None]) -> Iterator[Row]:

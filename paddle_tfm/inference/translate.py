@@ -46,6 +46,9 @@ class TranslateOptions:
         prefix: what outputs must begin with, one for all texts or one for each. It is cut into pieces like a whole
             target text, and these are forced: the output continues after its last piece, so that a word cut in two is
             completed only where the tokenizer has a piece for its rest. White space at its ends does not count.
+        required: words that the outputs of each text must hold, a list for each. They are cut into pieces like a whole
+            target text, and these stand in a row; a piece after them may lengthen the last word. Not with an engine
+            that `decode` takes from an export.
         max_tokens: source tokens of a batch, padding included.
         progress: called with the number of texts that are done since its last call.
         first: the number of the first text, where these are part of more: draws of a search depend on numbers.
@@ -54,6 +57,7 @@ class TranslateOptions:
 
     nbest: int = 1
     prefix: str | Sequence[str] = ""
+    required: Sequence[Sequence[str]] | None = None
     max_tokens: int = 4096
     progress: Callable[[int], None] | None = None
     first: int = 0
@@ -66,7 +70,8 @@ def translate(
     """Up to `nbest` outputs of each text, best first; one empty output for a text without a piece.
 
     Raises:
-        UserError: the search gives fewer than `nbest`; a prefix has a piece that the model lacks, or is too long.
+        UserError: the search gives fewer than `nbest`; a prefix has a piece that the model lacks, or is too long; words
+            are required that the search cannot place, of a piece that the model lacks, or too many for an output.
     """
     _check_nbest(options.nbest, search)
     prefixes = [options.prefix] * len(texts) if isinstance(options.prefix, str) else options.prefix
@@ -76,6 +81,16 @@ def translate(
     if options.progress is not None and len(nonempty) < len(texts):
         options.progress(len(texts) - len(nonempty))
     decode = options.decode or functools.partial(decode_all, model)
+    if options.required is not None and any(options.required):
+        if not search.places_required:
+            text = _("search {search} places no required words; `paddle-tfm ls components search` says which does")
+            raise UserError(text.format(search=type(search).__name__))
+        decode = functools.partial(
+            decode,
+            required=[
+                _required_ids(model, codec, search, examples[i], prefix_ids[i], options.required[i]) for i in nonempty
+            ],
+        )
     hypotheses = decode(
         [examples[i] for i in nonempty],
         search,
@@ -107,16 +122,38 @@ def _translation(codec: Codec, example: Encoded, ids: Sequence[int], score: floa
 
 def _prefix_ids(model: Transformer, codec: Codec, example: Encoded) -> list[int]:
     """The ids of the prefix, which is encoded as the example's target."""
-    ids = example.target_copy if model.head.extends_vocabulary else example.target
-    ids = ids[:-1] if ids and ids[-1] == EOS else ids
     text = example.example.target
-    if UNKNOWN in ids:
-        unknown = [piece for piece, i in zip(codec.target.tokenize(text), ids) if i == UNKNOWN]
-        sentence = _("prefix '{text}': the model has no piece {pieces}")
-        raise UserError(sentence.format(text=text, pieces=", ".join(map(repr, unknown))))
+    ids = _forced_ids(model, codec, example, _("prefix '{text}'").format(text=text))
     if len(ids) >= model.max_length:
         sentence = _("prefix '{text} …' has {number} pieces, but an output has at most {max_length} (model.max_length)")
         raise UserError(sentence.format(text=text[:40], number=len(ids), max_length=model.max_length - 1))
+    return ids
+
+
+def _required_ids(
+    model: Transformer, codec: Codec, search: Search, example: Encoded, prefix: Sequence[int], required: Sequence[str]
+) -> list[list[int]]:
+    """The ids of required words, each encoded as the target of the example's source."""
+    ids = []
+    for words in required:
+        where = _("required '{words}'").format(words=words)
+        ids.append(_forced_ids(model, codec, codec.encode(Example(example.example.source, words)), where))
+    longest = max_length(model.max_length, search, len(example.source) - 1, prefix)
+    if (pieces := len(prefix) + sum(map(len, ids))) > longest:
+        text = _("required {words} and the prefix have {pieces} pieces, but an output of this line has at most {most}")
+        words = _(", ").join(map(repr, required))
+        raise UserError(text.format(words=words, pieces=pieces, most=longest))
+    return ids
+
+
+def _forced_ids(model: Transformer, codec: Codec, example: Encoded, where: str) -> list[int]:
+    """The ids of the example's target, without the end. Raises UserError: the model lacks a piece of it."""
+    ids = example.target_copy if model.head.extends_vocabulary else example.target
+    ids = ids[:-1] if ids and ids[-1] == EOS else ids
+    if UNKNOWN in ids:
+        unknown = [piece for piece, i in zip(codec.target.tokenize(example.example.target), ids) if i == UNKNOWN]
+        text = _("{where}: the model has no piece {pieces}")
+        raise UserError(text.format(where=where, pieces=", ".join(map(repr, unknown))))
     return ids
 
 

@@ -91,6 +91,5 @@ class Task(Component):
         return ()
 
     def dropped(self) -> Mapping[str, int]:
-        """Option (`drop_empty=true`) → how many pairs it left out of the files that `examples` has read. Default:
-        none."""
+        """How many examples an option left out, as `option=value`, of what `examples` has read. Default: none."""
         return {}

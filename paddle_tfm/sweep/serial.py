@@ -71,9 +71,8 @@ class Serial:
         run = create(plan, cell.folder, corpus, resume)
         run.processes = 1 if self.others is None else self.others.size
         for bound, count in run.dropped.items():
-            if bound not in corpus.dropped:  # of which a remark on the files is said
-                text = _("{name}: {count:,} training examples are beyond {bound} and were dropped")
-                self.report(text.format(name=cell.name, count=count, bound=bound))
+            text = _("{name}: {count:,} examples were left out by {setting}")
+            self.report(text.format(name=cell.name, count=count, setting=bound))
         for sentence in remarks(plan, run.encoded):
             self.report(f"{cell.name}: {sentence}")
         cell.require_unchanged(plan, run.fingerprint)

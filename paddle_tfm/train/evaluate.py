@@ -66,13 +66,20 @@ def log_probs(
     max_tokens: int = 4096,
     max_rows: int | None = None,
     padding: int = 0,
+    others: Sequence[Transformer] = (),
 ) -> list[float]:
     """The log-probability of each example's target with its end token, in nats, under teacher forcing; arguments as of
-    `likelihood`."""
+    `likelihood`. `others`: further models of an ensemble, of whose probabilities of each token the mean is taken."""
+
+    def of_batch(batch: Batch[Tensor]) -> Any:
+        by_model = [_teacher_forced(each, batch)[0] for each in (model, *others)]  # [B, T] each
+        mean = paddle.logsumexp(paddle.stack(by_model), 0) - math.log(len(by_model)) if others else by_model[0]
+        return mean.sum(1).tolist()
+
     batches, sums = _batches(model, examples, max_tokens, max_rows, padding), [0.0] * len(examples)
-    by_batch = _map_batches(model, lambda batch: _teacher_forced(model, batch)[0].sum(1).tolist(), batches)
-    for batch, of_batch in zip(batches, by_batch):
-        for i, score in zip(batch.index.tolist(), of_batch):
+    by_batch = _map_batches(model, of_batch, batches)
+    for batch, scores in zip(batches, by_batch):
+        for i, score in zip(batch.index.tolist(), scores):
             sums[i] = score
     return sums
 

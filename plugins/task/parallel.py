@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from paddle_tfm.data import datasets
+from paddle_tfm.data.filters import Filtering, Filters
 from paddle_tfm.data.pairs import Files, Pair, pairs, share
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.language import _, enumerated
@@ -48,6 +49,13 @@ class Parallel(Task):
     a hash of the text on the file's source side, so that equal sources stay together (which a number may bring a few
     pairs more or fewer for). If both are, both are numbers of pairs or both are shares.
 
+    `filters` leaves pairs out of the training split, and of no other: ``{}`` what is usual, ``{ratio: 4, letters:
+    null}`` what it says. `length` (100): with a side of more words, or characters of a script without spaces; `ratio`
+    (3): whose longer side has more than so many times the words of the other; `letters` (0.5): with a side of which a
+    smaller share are letters, spaces aside; `overlap`: whose source or target stands in `valid` or `test`;
+    `duplicates`: that were there before, though `ratio` of a file still repeats it. `check` and results.json count
+    each.
+
     `pairs`, a list of [source, target], serves as all three splits, for corpora that are to be learned by heart.
     `reverse` swaps source and target, of several references the first.
     """
@@ -71,6 +79,7 @@ class Parallel(Task):
         header: bool | None = None,
         quoted: bool | None = None,
         drop_empty: bool = False,
+        filters: Filters | None = None,
     ):
         form = {"columns": columns, "encoding": encoding, "delimiter": delimiter, "header": header, "quoted": quoted}
         options = {"dataset": dataset, "pairs": pairs, "train": train, "valid": valid, "test": test, **form}
@@ -83,6 +92,12 @@ class Parallel(Task):
         self._by_shares = any(isinstance(number, float) for number in self.held_out.values())
         if pairs is not None:
             _check_pairs(pairs)
+        if filters is not None:
+            if pairs is not None:
+                raise ValueError(_("`filters` is of a corpus; leave it out where `pairs` are the whole of it"))
+            filters.require_sound()
+        self.filters = filters
+        self._filtering: Filtering | None = None
         splits |= dict.fromkeys(self.held_out, train)
         self.files = {split: _several(files, split, form) for split, files in splits.items()}
         self._remarks: list[str] = []
@@ -90,8 +105,13 @@ class Parallel(Task):
     def examples(self, split: str) -> Iterator[Example]:
         if split not in SPLITS:
             raise UserError(unknown("split", split, SPLITS))
+        if split == "train" and self.filters is not None:
+            self._filtering = Filtering(self.filters, self._held_out_pairs)
         if self.dataset is not None:
             examples = datasets.examples(self.dataset, split)
+            if split == "train" and self._filtering is not None:
+                of_dataset = self._filtering.kept((each.source, each.target) for each in examples)
+                examples = (Example(*pair) for pair in self._require_pairs(of_dataset, split))
         else:
             texts = self._read(split) if self.pairs is None else self.pairs
             examples = (Example(source, target, others=(*others,)) for source, target, *others in texts)
@@ -106,7 +126,15 @@ class Parallel(Task):
         return self._remarks
 
     def dropped(self) -> dict[str, int]:
-        return {"drop_empty=true": sum(self._dropped.values())} if self._dropped else {}
+        empty = {"drop_empty=true": sum(self._dropped.values())} if self._dropped else {}
+        return empty if self._filtering is None else empty | self._filtering.counts()
+
+    def _held_out_pairs(self) -> Iterator[Pair]:
+        for split in ("valid", "test"):
+            if self.dataset is None:
+                yield from self._read(split)
+            else:
+                yield from ((each.source, each.target) for each in datasets.examples(self.dataset, split))
 
     def _read(self, split: str) -> Iterable[Pair]:
         files = self.files[split]
@@ -117,10 +145,17 @@ class Parallel(Task):
             or_number = _(", a file or how many pairs of `train` to hold out") if split == "valid" else ""
             raise UserError(text.format(split=split, or_number=or_number))
         once = split in self.held_out  # what is held out, is held out once
-        texts = chain.from_iterable(self._pairs(each) if once else each.repeated(self._pairs) for each in files)
-        if self.held_out and (once or split == "train"):
+        read = self._of_training if split == "train" else self._pairs
+        texts = chain.from_iterable(read(each) if once else each.repeated(read) for each in files)
+        if once:
             texts = (pair for pair in texts if self._split_of(pair[0]) == split)
         return self._require_pairs(texts, split)
+
+    def _of_training(self, files: Files) -> Iterator[Pair]:
+        texts = self._pairs(files)
+        if self.held_out:
+            texts = (pair for pair in texts if self._split_of(pair[0]) == "train")
+        return texts if self._filtering is None else self._filtering.kept(texts, self.files["train"].index(files))
 
     def _pairs(self, files: Files) -> Iterator[Pair]:
         return pairs(files, self._dropped, self._remarks.append)
@@ -135,7 +170,9 @@ class Parallel(Task):
                 clause = _(" that `{split}: {number}` would hold out").format(split=split, number=self.held_out[split])
             elif split == "train" and self.held_out:
                 clause = _(" beside what {held_out} holds out").format(held_out=self._as_written())
-            raise UserError(_no_pair(_names(self.files[split]), split, clause))
+            if dropped := self.dropped() if split == "train" else {}:
+                clause = _(" that is left ({dropped})").format(dropped=enumerated(dropped))
+            raise UserError(_no_pair(_names(self.files[split]) or type(self.dataset).__name__, split, clause))
 
     def _as_written(self) -> str:
         return enumerated(f"`{split}: {number}`" for split, number in self.held_out.items())

@@ -139,7 +139,7 @@ def test_texts_of_another_system_are_scored_against_the_same_references(run, tmp
         (["--buckets", "0,3"], "--buckets 0,3: must be ascending"),
         (
             ["--hypotheses", "six.txt", "--search", "greedy"],
-            "--search chooses how the run decodes, but --hypotheses brings",
+            "--search chooses how the run decodes, but --hypotheses provides",
         ),
         (["--hypotheses", "two.txt"], "two.txt has 2 lines, but the test split has 6 examples; one each"),
         (["--hypotheses", "seven.txt"], "seven.txt has more lines, but the test split has 6 examples; one each"),

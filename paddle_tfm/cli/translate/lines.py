@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO, cast
 
@@ -119,6 +120,34 @@ def open_lines(texts: Sequence[str], source: str | None, encoding: str | None = 
     with opened(source):
         total = sum(1 for _line in lines(source, encoding, [])) if notes().is_terminal else None
     return Lines(source, nullcontext(lines(source, encoding, undecodable)), total, False, named, undecodable)
+
+
+class Beside:
+    """A file with a line for each line that comes in: given translations, prefixes.
+
+    Raises:
+        UserError: it cannot be read, has too few lines, or, by `require_end`, too many.
+    """
+
+    def __init__(self, file: str, encoding: str | None):
+        self._file, self._taken, self._lines = file, 0, lines(file, encoding)
+        with opened(file):  # before a run is loaded
+            pass
+
+    def take(self, number: int) -> list[str]:
+        """The next lines, without their ends."""
+        taken = [line.rstrip("\r\n") for line in islice(self._lines, number)]
+        self._taken += len(taken)
+        if len(taken) < number:
+            text = _("{file}: has only {number} lines, but needs one for each line that comes in")
+            raise UserError(text.format(file=self._file, number=f"{self._taken:,}"))
+        return taken
+
+    def require_end(self) -> None:
+        """Raises UserError where lines are left when none comes in any more."""
+        if next(self._lines, None) is not None:
+            text = _("{file}: has more lines than came in ({number}), but needs one for each of them")
+            raise UserError(text.format(file=self._file, number=f"{self._taken:,}"))
 
 
 class Arriving:

@@ -98,7 +98,7 @@ def test_one_side_empty_in_two_files(folder):
         found = f"{' and '.join(files)}: a side is empty in 1 of 3 pairs (line 3: the {side})"
         assert complaint(Parallel(files)) == f"{found}; mend them, or leave them out: `drop_empty: true`"
         task = Parallel(files, drop_empty=True)
-        assert (read(task), task.remarks()) == ([("a", "a"), ("b", "b")], [f"{found}; they were dropped"])
+        assert (read(task), task.remarks()) == ([("a", "a"), ("b", "b")], [])
         assert task.dropped() == {"drop_empty=true": 1} and not Parallel(files).dropped()
 
 
