@@ -107,8 +107,8 @@ def open_lines(texts: Sequence[str], source: str | None, encoding: str | None = 
     if texts and source is not None:
         raise UserError(_("--input: there are TEXTs too; give one or the other"))
     if texts:
-        given = decoded_lines(map(os.fsencode, texts), "TEXT", "utf-8", undecodable)
-        return Lines("TEXT", nullcontext(given), quiet=True, undecodable=undecodable)
+        typed = decoded_lines(map(os.fsencode, texts), "TEXT", "utf-8", undecodable)
+        return Lines("TEXT", nullcontext(typed), quiet=True, undecodable=undecodable)
     named = encoding or "utf-8"
     if source in (None, STANDARD):
         if is_typed := sys.stdin.isatty():
