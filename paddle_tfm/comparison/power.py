@@ -62,11 +62,11 @@ def seen(recipe: Recipe) -> list[Seen]:
         return []
 
     def of(what: str, number: int, share: float, family: int) -> Seen:
-        def found(size: int) -> float:
+        def smallest(size: int) -> float:
             return math.sqrt(share) * smallest_seen(size, rule, SIGNIFICANCE / family)
 
-        needed = 2 + bisect_left(range(2, MOST + 1), -1.0, key=lambda size: -found(size))
-        return Seen(what, number, found(seeds), needed if needed <= MOST else None)
+        needed = 2 + bisect_left(range(2, MOST + 1), -1.0, key=lambda size: -smallest(size))
+        return Seen(what, number, smallest(seeds), needed if needed <= MOST else None)
 
     kinds = [of(_("a variant against {base}").format(base=base), len(names) - 1, 2, len(names) - 1)]
     recorded = recipe.factors()
