@@ -55,6 +55,8 @@ def in_source(source: str) -> Iterator[str]:
             name = getattr(node.func, "id", "")
             if name == "counted":
                 yield from (f"{{}} {text}s" for text in _literals(node.args[1], {}))
+            elif name == "Setting":
+                yield from _literals(node.args[2], constants)
             elif name in FIRST and node.args:
                 has_heading = name == "column" and len(node.args) > 1 and getattr(node.args[1], "value", "") is not None
                 yield from _literals(node.args[has_heading], constants)
@@ -107,18 +109,25 @@ def _with_subcommands(command: click.Command) -> Iterator[click.Command]:
 def in_words() -> Iterator[str]:
     """Words that stand in variables where they are said."""
     from paddle_tfm.caveats import CUT, REPEATED
+    from paddle_tfm.cli.plugin.new import NO_RECIPE
+    from paddle_tfm.cli.plugin.report import COLOURS, PARTS
     from paddle_tfm.comparison.claims.judge import VERDICTS
     from paddle_tfm.comparison.gaps import LAST_BITS
     from paddle_tfm.comparison.report.section_input import NUMBERS
     from paddle_tfm.comparison.runs.curves import AXES
     from paddle_tfm.errors import CutShort
+    from paddle_tfm.options import TYPES
     from paddle_tfm.recipe.yaml_lines import COMMAND_LINE
     from paddle_tfm.sweep.standing import STATES
+    from paddle_tfm.testing.causes import CAUSES, ERRORS
     from paddle_tfm.train.ranks.group import RankLost
 
     yield from (*(number.capitalize() for number in NUMBERS), *AXES, *AXES.values(), *VERDICTS, *STATES)
     yield from (*(words for _share, words in REPEATED.values()), *(remedy for *_cut, remedy in CUT.values()))
     yield from (text for section in LAST_BITS.values() for text in section.values())
+    yield from (*COLOURS, *PARTS, *(cause.sentence for cause in CAUSES), *ERRORS.values())
+    yield from TYPES.values()
+    yield from ("is it better?", "does it train them?", *(question for _verb, question in NO_RECIPE.values()))
     yield from ("train", "training", "valid", "validation", "test", CutShort.how, RankLost.how, COMMAND_LINE)
 
 

@@ -1,7 +1,7 @@
 """docs/findings.md and its Chinese twin, from the recipes in recipes/findings and the results in docs/findings.
 
 A result is `claims.json` of a run's folder, copied: `paddle-tfm run findings/NAME`, then
-`cp runs/NAME/claims.json docs/findings/NAME.json`. The words that no run knows are in docs/findings/words.yaml.
+`cp runs/NAME/claims.json docs/findings/NAME.json`. All other texts are in docs/findings/words.yaml.
 """
 
 from __future__ import annotations
@@ -73,10 +73,11 @@ class Page:
 
     def _finding(self, name: str, recipe, result: Mapping[str, Any]) -> list[str]:
         rows = [self._claim(name, claim) for claim in result["claims"]]
-        lines = [self._title(name, recipe), "", *_table(self.words["columns"], rows)]
+        stop = ". " if self.language == "en" else "。"
+        lines = [f"{self._title(name, recipe)}{stop}{self._identity(result)}", "", *_table(self.words["columns"], rows)]
         if differs := (self.of_recipes.get(name) or {}).get("differs"):
             lines += ["", f"{self.words['differs']}{differs[self.language].strip()}"]
-        return [*lines, "", self._identity(result)]
+        return lines
 
     def _claim(self, name: str, stored: Mapping[str, Any]) -> list[str]:
         """What is claimed, where it is from, what was measured, and the verdict."""
@@ -100,16 +101,11 @@ class Page:
 
     def _identity(self, result: Mapping[str, Any]) -> str:
         comma, semicolon = (", ", "; ") if self.language == "en" else ("、", "；")
-        versions = [f"{name} {number}" for each in result["versions"] for name, number in each.items()]
         return self.words["identity"].format(
-            **{key: result[key][:8] for key in ("identity", "recipes", "texts")},
             runs=result["runs"],
-            seeds=", ".join(map(str, result["seeds"]))
-            if self.language == "en"
-            else "、".join(map(str, result["seeds"])),
+            seeds=comma.join(map(str, result["seeds"])),
             minutes=max(1, round(result["seconds"] / 60)),
             finished=result["finished"],
-            versions=comma.join(versions),
             machine=semicolon.join(self.words["machine"].format(**each) for each in result["machines"]),
         )
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from paddle_tfm import runtime
 from paddle_tfm.data.vocabulary import SPECIAL
 from paddle_tfm.errors import RecipeError, UserError
+from paddle_tfm.language import _
 from paddle_tfm.plugins import create_plugins
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.registry import Registry
@@ -115,7 +116,8 @@ def build_model(
 
     for side, size in (("source_vocabulary", source_vocabulary), ("target_vocabulary", target_vocabulary)):
         if not isinstance(size, int) or size <= len(SPECIAL):
-            raise UserError(f"`{side}` must be a number of pieces above {len(SPECIAL)}, but is {size!r}")
+            text = _("`{side}` must be a number of pieces above {number}, but is {size!r}")
+            raise UserError(text.format(side=side, number=len(SPECIAL), size=size))
     recipe = recipes.load(name, overrides)
     recipe.require_one_model()
     plan = plan_run(recipe.runs()[0], registry).require_sound(name)
@@ -199,13 +201,14 @@ def compare(
     from paddle_tfm.comparison.verdict import verdict
 
     if not paths:
-        raise UserError("`folders` names no run, so there is nothing to compare")
+        raise UserError(_("`folders` names no run, so there is nothing to compare"))
     folder = Path(out) if out else Path(os.path.commonpath([path.absolute() for path in paths]))
     comparison = compare_recorded(paths, folder, metric, baseline, warnings.warn)
     try:
         written = Report(comparison, registry, warnings.warn).write()
     except OSError as error:
-        raise UserError(f"{folder}: the report is not written: {error.strerror}; `out` names another folder") from error
+        text = _("{folder}: the report is not written: {strerror}; `out` names another folder")
+        raise UserError(text.format(folder=folder, strerror=error.strerror)) from error
     return Compared(table(comparison), verdict(comparison), written["page"], written["figure"])
 
 

@@ -114,7 +114,7 @@ BY_HEART = 100  # fewer pairs are there to be learned by heart
 SELDOM = (
     10  # occurrences of a piece, on average. Of 2,000 pairs of Tatoeba one side has 8 with base.yaml (chrF 7) or with
 )
-# tatoeba-en-zh; with `few-pairs` 11 (chrF 10). No other recipe that ships has fewer than 28
+# tatoeba-en-zh; with `few-pairs` 11 (chrF 11). No other recipe that ships has fewer than 28
 
 
 def seldom(pairs: Iterable[tuple[Pieces, Pieces]]) -> list[str]:
@@ -272,15 +272,18 @@ def said(variants: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     Args:
         variants: name → what `results.json` of each of its runs holds.
     """
-    lines: dict[str, dict[str, list[str]]] = {}  # of which texts → sentence → variants
+    alike: dict[tuple, dict[str, list]] = {}  # texts, their limits, what is to be said but for its numbers → variants
     for variant, runs in variants.items():
         stored = [run.get("caveats") or {} for run in runs]
         for texts in dict.fromkeys(texts for each in stored for texts in each):
             here = [each[texts] for each in stored if texts in each]
-            reach = sum((Reach(**each.get("reach", {})) for each in here), Reach())
-            counts = [each["repetition"] for each in here if "repetition" in each]
-            for sentence in filter(None, [repeats(counts), *reach.sentences(texts.partition(AT)[2])]):
-                lines.setdefault(texts, {}).setdefault(sentence, []).append(variant)
+            kind = re.sub(r"\d[\d.,]*", "", " ".join(_of_runs(here, texts)))
+            limits = frozenset(each.get("reach", {}).get("most", 0) for each in here)
+            alike.setdefault((texts, limits, kind), {})[variant] = here
+    lines: dict[str, dict[str, list[str]]] = {}  # of which texts → sentence, of all of its variants → these
+    for (texts, *_alike), of in alike.items():
+        for sentence in _of_runs([each for here in of.values() for each in here], texts):
+            lines.setdefault(texts, {}).setdefault(sentence, []).extend(of)
     if any("test" in (run.get("caveats") or {}) for runs in variants.values() for run in runs):
         lines.pop("valid", None)  # the scores are of the test
 
@@ -291,6 +294,13 @@ def said(variants: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     notes = [beside(which(texts, names), text) for texts, here in lines.items() for text, names in here.items()]
     first = next((i for i, sentence in enumerate(notes) if sentence.endswith(causes())), 0)  # whose causes are told
     return [sentence if i == first else sentence.removesuffix(causes()) for i, sentence in enumerate(notes)]
+
+
+def _of_runs(caveats: Sequence[Mapping[str, Any]], texts: str) -> list[str]:
+    """What is to be said of runs together, scored on these texts."""
+    reach = sum((Reach(**each.get("reach", {})) for each in caveats), Reach())
+    counts = [each["repetition"] for each in caveats if "repetition" in each]
+    return [*filter(None, [repeats(counts)]), *reach.sentences(texts.partition(AT)[2])]
 
 
 def beside(which: str, sentence: str) -> str:

@@ -112,7 +112,9 @@ class ComponentPlan:
         if self.problems or self.cls is None:
             raise RecipeError("recipe", self.problems)
         if missing := self.missing(givens):
-            sentence = f"'{self.name}' needs '{missing[0]}', which is not given here"
+            sentence = _("'{name}' needs '{missing}', which is not given here").format(
+                name=self.name, missing=missing[0]
+            )
             raise RecipeError("recipe", [Problem(self.path, sentence)])
         arguments = {key: givens[key] for key in self.parameters if key in givens}
         arguments |= {key: _constructed(value, givens) for key, value in self.options.items()}
@@ -127,7 +129,9 @@ class ComponentPlan:
                 raise RecipeError("recipe", [Problem(self.path, str(plugin_error))]) from error
             if not isinstance(error, (ArithmeticError, AssertionError)):  # AssertionErrors are Paddle's
                 raise
-            sentence = f"'{self.name}' cannot compute with these options: {summary(error)}"
+            sentence = _("'{name}' cannot compute with these options: {error}").format(
+                name=self.name, error=summary(error)
+            )
             raise RecipeError("recipe", [Problem(self.path, sentence)]) from error
 
     def missing(self, givens: Mapping[str, object]) -> list[str]:

@@ -153,9 +153,10 @@ def read_json(path: Path, keys: Iterable[str] = ()) -> dict:
     """
     data = json_value(path)
     if not isinstance(data, dict):
-        raise UserError(f"{path}: damaged: it must hold a mapping, but holds {reprlib.repr(data)[:40]}")
+        text = _("{path}: damaged: it must hold a mapping, but holds {data}")
+        raise UserError(text.format(path=path, data=reprlib.repr(data)[:40]))
     if lacking := [key for key in keys if key not in data]:
-        raise UserError(f"{path}: damaged: it lacks {', '.join(lacking)}")
+        raise UserError(_("{path}: damaged: it lacks {names}").format(path=path, names=", ".join(lacking)))
     return data
 
 

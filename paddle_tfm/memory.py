@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from paddle_tfm.language import _
+
 MUCH = 1 << 28  # bytes; of less nobody asks the system
 # Of each version of Linux's control groups, by what /proc/self/cgroup calls it: its folder, the files of the bound and
 # of what is used of it, and what stands before the names in memory.stat.
@@ -61,4 +63,8 @@ def _lines(file: Path) -> list[str]:
 def require(size: int, what: str) -> None:
     """Raises MemoryError, as an allocation that fails does, where `what` needs more bytes than are free."""
     if size > MUCH and size > (available := free()):
-        raise MemoryError(f"{what} needs {size / 1e9:,.1f} GB, but {available / 1e9:,.1f} GB are free")
+        raise MemoryError(
+            _("{what} needs {size:,.1f} GB, but {available:,.1f} GB are free").format(
+                what=what, size=size / 1e9, available=available / 1e9
+            )
+        )

@@ -9,7 +9,9 @@ import math
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+
+from paddle_tfm.language import _
 
 LARGEST = 2**31 - 1  # of whole numbers: no seed is above it, and no size of Paddle's
 PARENT = "parent"  # a constructor's ``**parent`` goes to the constructor of its superclass
@@ -84,16 +86,27 @@ def options_of(cls: type) -> dict[str, Option]:
     return {key: option for key, option in parameters(cls).items() if key not in filled}
 
 
+# what pydantic says that a value should be -> in our words
+TYPES = {
+    "a valid string": "text",
+    "a valid array": "a list",
+    "a valid integer": "a valid integer",
+    "a valid number": "a valid number",
+    "a valid boolean": "a valid boolean",
+}
+
+
 def coerce(option: Option, setting: object) -> object:
     """The setting as the type that the constructor declares; ValueError with a sentence where it is not one."""
     for number in _numbers(setting):
         if not math.isfinite(number):
-            raise ValueError(f"must be a finite number, but is {setting!r}")
+            raise ValueError(_("must be a finite number, but is {setting!r}").format(setting=setting))
     value = _typed(option, setting)
     for number in _numbers(value):
         if isinstance(number, int) and abs(number) > LARGEST:
-            bound = f"at most {LARGEST:,}" if number > 0 else f"at least -{LARGEST:,}"
-            raise ValueError(f"must be {bound}, as all whole numbers, but is {setting!r}")
+            bound = _("at most {most}") if number > 0 else _("at least -{most}")
+            text = _("must be {bound}, as all whole numbers, but is {setting!r}")
+            raise ValueError(text.format(bound=bound.format(most=f"{LARGEST:,}"), setting=setting))
     return value
 
 
@@ -112,11 +125,17 @@ def _typed(option: Option, setting: object) -> object:
     except TypeError:  # a value that no recipe can hold, given in Python
         return setting
     except ValidationError as error:
+        for each in error.errors():
+            if each["type"] == "unexpected_keyword_argument":
+                parts = [part for part in typing.get_args(option.annotation) if is_dataclass(part)]
+                known = ", ".join(field.name for part in parts for field in fields(part))
+                raise ValueError(f"has the unknown key '{each['loc'][-1]}'; known: {known}") from error
         words = (each["msg"].removeprefix("Input should be ") for each in error.errors())  # of a union
-        reasons = dict.fromkeys({"a valid string": "text", "a valid array": "a list"}.get(each, each) for each in words)
+        reasons = dict.fromkeys(_(TYPES.get(each, each)) for each in words)
         if type(None) in typing.get_args(option.annotation):
             reasons["null"] = None
-        raise ValueError(f"must be {' or '.join(reasons)}, but is {setting!r}") from error
+        text = _("must be {allowed}, but is {setting!r}")
+        raise ValueError(text.format(allowed=_(" or ").join(reasons), setting=setting)) from error
 
 
 def _numbers(setting: object) -> Iterator[int | float]:

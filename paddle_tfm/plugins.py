@@ -22,6 +22,7 @@ import pluggy
 from paddle_tfm import hookspecs
 from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.language import _
 from paddle_tfm.plugin_errors import ENTRY_POINTS, FILE_MODULE
 
 # What the engine registers itself, as a plugin does: it comes with every installation, whatever its entry points.
@@ -153,12 +154,12 @@ def load_file(plugins: Plugins, path: Path) -> None:
         UserError: there is no such file, it cannot be imported, or it registers nothing.
     """
     if not path.is_file():
-        raise UserError(f"--plugin {path}: no such file")
+        raise UserError(_("--plugin {path}: no such file").format(path=path))
     source = path.read_bytes()
     name = f"{FILE_MODULE}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or not isinstance(spec.loader, SourceFileLoader):
-        raise UserError(f"--plugin {path}: not a Python file; its name should end in .py")
+        raise UserError(_("--plugin {path}: not a Python file; its name should end in .py").format(path=path))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     # `requires` names a plugin by its file's stem, unless an installed plugin or another file has that name already.
@@ -215,5 +216,6 @@ def _register(plugins: Plugins, plugin: object, provider: Provider) -> None:
     for caller in manager.get_hookcallers(plugin) or []:
         if caller.name not in HOOKS:  # pluggy would keep it, and never call it
             manager.unregister(plugin)
-            raise UserError(f"plugin '{provider.plugin}': {unknown('hook', caller.name, HOOKS)}")
+            text = _("plugin '{plugin}': {sentence}")
+            raise UserError(text.format(plugin=provider.plugin, sentence=unknown("hook", caller.name, HOOKS)))
     plugins.providers[provider.plugin] = provider

@@ -9,11 +9,12 @@ from typing import TypeVar
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import opened, write_whole
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Prediction
 from paddle_tfm.units import AT
 
 Key = TypeVar("Key", bound=Hashable)
-COLUMNS = ("right", "source", "reference", "hypothesis", "score")
+COLUMNS = ("right", "source", "reference", "hypothesis", "score")  # then those of other references, if there are any
 
 
 def predictions_file(folder: Path, split: str | None = None, test: str = "") -> Path:
@@ -29,17 +30,20 @@ def squeezed(text: str) -> str:
 
 
 def is_right(prediction: Prediction) -> bool:
-    """Whether the hypothesis is the reference, as texts are compared."""
-    return squeezed(prediction.hypothesis) == squeezed(prediction.reference)
+    """Whether the hypothesis is the reference, or one of several, as texts are compared."""
+    return squeezed(prediction.hypothesis) in map(squeezed, prediction.references)
 
 
 def write_predictions(path: Path, predictions: Sequence[Prediction]) -> None:
-    """A tab-separated table: right (yes or no), source, reference, hypothesis, score. White space in a text is
-    one space."""
-    lines = ["\t".join(COLUMNS)]
+    """A tab-separated table: right (yes or no), source, reference, hypothesis, score, and `reference 2` and so on where
+    texts have several. White space in a text is one space."""
+    lines = ["\t".join((*COLUMNS, *_others(len(predictions[0].others) if predictions else 0)))]
     for item in predictions:
-        texts = map(squeezed, (item.source, item.reference, item.hypothesis))
-        lines.append("\t".join(("yes" if is_right(item) else "no", *texts, f"{item.score:.4f}")))
+        source, reference, hypothesis, *others = map(
+            squeezed, (item.source, item.reference, item.hypothesis, *item.others)
+        )
+        right = "yes" if is_right(item) else "no"
+        lines.append("\t".join((right, source, reference, hypothesis, f"{item.score:.4f}", *others)))
     write_whole(path, "\n".join(lines) + "\n")
 
 
@@ -59,21 +63,26 @@ def read_predictions(path: Path) -> list[Prediction]:
     try:
         head, *lines = _text(path).removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: no predictions can be read here: {error}") from error
-    if tuple(head.split("\t")) != COLUMNS:
-        raise UserError(f"{path}: must be a table of {', '.join(COLUMNS)}")
+        raise UserError(_("{path}: no predictions can be read here: {error}").format(path=path, error=error)) from error
+    columns = tuple(head.split("\t"))
+    if columns != (*COLUMNS, *_others(len(columns) - len(COLUMNS))):
+        raise UserError(_("{path}: must be a table of {names}").format(path=path, names=", ".join(COLUMNS)))
     predictions = []
     for number, line in enumerate(lines, 2):
         try:
-            predictions.append(_parsed(line))
+            _right, source, reference, hypothesis, score, *others = line.split("\t")
+            if len(others) != len(columns) - len(COLUMNS):
+                raise ValueError(line)
+            predictions.append(Prediction(source, reference, hypothesis, score=float(score), others=tuple(others)))
         except ValueError as error:
-            raise UserError(f"{path}:{number}: must hold {', '.join(COLUMNS)}, tabs between them") from error
+            text = _("{path}:{number}: must hold {names}, tabs between them")
+            raise UserError(text.format(path=path, number=number, names=", ".join(columns))) from error
     return predictions
 
 
 def of_same_texts(runs: Mapping[Key, Sequence[Prediction]]) -> dict[Key, Sequence[Prediction]]:
     """Of runs that wrote something, those whose predictions are of the first one's texts, in the same order."""
-    texts = {key: [(item.source, item.reference) for item in rows] for key, rows in runs.items() if rows}
+    texts = {key: [(item.source, item.references) for item in rows] for key, rows in runs.items() if rows}
     first = next(iter(texts.values()), [])
     return {key: runs[key] for key, of_run in texts.items() if of_run == first}
 
@@ -83,6 +92,5 @@ def _text(path: Path) -> str:
         return file.read()
 
 
-def _parsed(line: str) -> Prediction:
-    _, source, reference, hypothesis, score = line.split("\t")
-    return Prediction(source, reference, hypothesis, score=float(score))
+def _others(number: int) -> list[str]:
+    return [f"reference {i}" for i in range(2, number + 2)]

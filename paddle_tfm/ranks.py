@@ -7,6 +7,7 @@ right with any number of processes if these go through `sum_over_ranks`:
     count = sum_over_ranks(real.sum())
     mean = sum_over_ranks((x * real).sum(0)) / count
 
+Each sum waits for all ranks, so few are better than small ones: a mean and its variance need one, `moments_over_ranks`.
 An auxiliary loss that is made of such sums has the value of the whole batch in every process, as it should.
 """
 
@@ -15,13 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import paddle
+from numpy.typing import NDArray
 from paddle import Tensor
 
 from paddle_tfm.kernels import function as fused
 
-Total = Callable[[Tensor, int], Tensor]
-"""The sum over all ranks of a tensor, which each calls with the same number, by which a wrong order is noticed."""
+Array = NDArray[np.float64]
+Total = Callable[[Array, int], Array]
+"""The sum over all ranks of an array, which each calls with the same number, by which a wrong order is noticed."""
 
 
 class _Pass:
@@ -33,10 +37,10 @@ class _Pass:
         self.last: Tensor | None = None
         self.error: BaseException | None = None
 
-    def sum(self, x: Tensor) -> Tensor:
+    def sum(self, x: Array) -> Array:
         self.sums += 1
         try:
-            return self.total(x, self.sums).astype(x.dtype)
+            return self.total(x, self.sums)
         except BaseException as error:
             self.error = error  # where it comes out of a backward pass, Paddle has made it another
             raise
@@ -80,6 +84,27 @@ def sum_over_ranks(x: Tensor) -> Tensor:
     return x if _pass is None else _pass.apply(_Sum(_pass), x)
 
 
+def several() -> bool:
+    """Whether other processes have rows of the batch too."""
+    return _pass is not None
+
+
+def moments_over_ranks(count: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Count n, a scalar, mean μ and variance σ² [..., C] of the whole batch, from those of this rank's rows:
+
+        n = Σ n_r,  μ = Σ n_r μ_r / n,  σ² = Σ n_r (σ_r² + μ_r²) / n − μ²
+
+    It takes one sum each way, of float64, in which that difference keeps its digits. A variance is the mean of squares
+    about the mean beside it. Where n = 0, mean and variance are 0. Where one process computes the whole batch, its
+    arguments.
+    """
+    if _pass is None:
+        return count, mean, variance
+    moments = _Moments(_pass, count)
+    mean, variance = _pass.apply(moments, paddle.stack([mean, variance])).unbind()
+    return paddle.full_like(count, moments.total), mean, variance
+
+
 def on_gradient(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     """x, whose gradient goes through `function` on its way back, as by `x.register_hook`; but `function` may call
     `sum_over_ranks`, which in a hook would come in another order in every rank."""
@@ -116,10 +141,32 @@ class _Sum(_InOrder):
         self.of_pass = of_pass
 
     def of(self, x: Tensor) -> Tensor:
-        return self.of_pass.sum(x)
+        return paddle.to_tensor(self.of_pass.sum(_array(x))).astype(x.dtype)
 
     def gradient(self, gradient: Tensor) -> Tensor:
-        return self.of_pass.sum(gradient)
+        return self.of(gradient)
+
+
+class _Moments(_InOrder):
+    """Mean and variance [2, ..., C] of this rank's rows → of all ranks'."""
+
+    def __init__(self, of_pass: _Pass, count: Tensor):
+        self.of_pass, self.count = of_pass, _array(count)
+
+    def of(self, x: Tensor) -> Tensor:
+        mean, variance = own = _array(x)
+        sums = np.concatenate([[1.0], mean.ravel(), (variance + mean * mean).ravel()]) * self.count
+        sums = self.of_pass.sum(sums)
+        self.total = float(sums[0])
+        whole, squares = sums[1:].reshape(own.shape) / max(self.total, 1.0)
+        self.share, self.away = self.count / max(self.total, 1.0), mean - whole
+        return paddle.to_tensor(np.stack([whole, squares - whole * whole])).astype(x.dtype)
+
+    def gradient(self, gradient: Tensor) -> Tensor:
+        """∂μ/∂μ_r = ∂σ²/∂σ_r² = n_r / n, and ∂σ²/∂μ_r = 2 (μ_r − μ) n_r / n."""
+        of_mean, of_variance = self.of_pass.sum(_array(gradient))
+        own = np.stack([of_mean + 2.0 * self.away * of_variance, of_variance]) * self.share
+        return paddle.to_tensor(own).astype(gradient.dtype)
 
 
 class _OnGradient(_InOrder):
@@ -133,3 +180,7 @@ class _OnGradient(_InOrder):
 
     def gradient(self, gradient: Tensor) -> Tensor:
         return self.function(gradient)
+
+
+def _array(x: Tensor) -> Array:
+    return x.detach().astype("float64").numpy()

@@ -134,9 +134,21 @@ class Registry:
                 except ValueError as error:
                     problems.append(Problem(where, str(error)))
             elif key in parameters(cls):
-                problems.append(Problem(where, f"'{spec.name}' gets '{key}' from the model; it is no option"))
+                problems.append(
+                    Problem(
+                        where,
+                        _("'{name}' gets '{key}' from the model; it is no option").format(name=spec.name, key=key),
+                    )
+                )
             elif here := name_here(entry.kind, key):
-                problems.append(Problem(where, f"'{spec.name}' has no option '{key}'; here that is {here}"))
+                problems.append(
+                    Problem(
+                        where,
+                        _("'{name}' has no option '{key}'; here that is {here}").format(
+                            name=spec.name, key=key, here=here
+                        ),
+                    )
+                )
             else:
                 problems.append(Problem(where, _no_option(spec.name, key, options)))
         for value in values.values():
@@ -144,7 +156,7 @@ class Registry:
                 problems += part.problems if isinstance(part, ComponentPlan) else ()
         for key, option in options.items():
             if option.required and key not in spec.options and key not in getattr(cls, "givens", ()):
-                problems.append(Problem(path, f"'{spec.name}' needs the option '{key}'"))
+                problems.append(Problem(path, _("'{name}' needs the option '{key}'").format(name=spec.name, key=key)))
         return values, problems
 
     def _value(self, option: Option, setting: object, path: str) -> object:
@@ -155,12 +167,12 @@ class Registry:
         kind, many = nested
         if setting is None:
             if type(None) not in typing.get_args(option.annotation):
-                raise ValueError(f"must be a {kind}, but is empty")
+                raise ValueError(_("must be a {kind}, but is empty").format(kind=kind))
             return None
         if not many:
             return self.resolve(kind, setting, path)
         if not isinstance(setting, (list, tuple)):
-            raise ValueError(f"must be a list of {kind}s, but is {setting!r}")
+            raise ValueError(_("must be a list of {kind}s, but is {setting!r}").format(kind=kind, setting=setting))
         return [self.resolve(kind, item, f"{path}[{i}]") for i, item in enumerate(setting)]
 
     def build(self, kind: str, value: object, path: str | None = None, **givens: object) -> typing.Any:
@@ -182,8 +194,9 @@ def _entry(kind: str, name: object, target: object, provider: Provider) -> Entry
 
 def _no_option(component: str, name: str, known: Mapping[str, Option]) -> str:
     hint = nearest(name, list(known))
-    options = f"{' Its' if hint else '; its'} options: {', '.join(sorted(known)) or 'none'}"
-    return f"'{component}' has no option '{name}'{hint}{options}"
+    text = _("'{component}' has no option '{name}'{hint} Its options: {options}")
+    options = ", ".join(sorted(known)) or _("none")
+    return text.format(component=component, name=name, hint=hint or _("."), options=options)
 
 
 def no_component(kind: str, name: str, cls: object, source: str) -> str:

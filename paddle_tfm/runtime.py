@@ -16,7 +16,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from paddle_tfm import blas
@@ -26,10 +26,10 @@ from paddle_tfm.plugin_errors import summary
 from paddle_tfm.units import whole_number
 
 TESTED_PADDLE = "3.3"
-GPU_INDEX = "https://www.paddlepaddle.org.cn/packages/stable/cu126/"
-INSTALL_HELP = (
-    'For a CPU: pip install paddlepaddle==3.3.1 (in a clone: pip install -e ".[cpu]"). For an NVIDIA GPU: '
-    f"pip install paddlepaddle-gpu==3.3.1 -i {GPU_INDEX} (PyPI's paddlepaddle-gpu stops at 2.6.2, which is too old)."
+FOR_CPUS = 'For a CPU: pip install paddlepaddle==3.3.1 (in a clone: pip install -e ".[cpu]").'
+FOR_GPUS = (
+    "For an NVIDIA GPU: pip install paddlepaddle-gpu==3.3.1 -i https://www.paddlepaddle.org.cn/packages/stable/cu126/ "
+    "(PyPI's paddlepaddle-gpu stops at 2.6.2, which is too old)."
 )
 THREADS, MAX_THREADS = "OMP_NUM_THREADS", 4_096
 KEEP_ENVIRONMENT = "PADDLE_TFM_KEEP_ENVIRONMENT"
@@ -77,25 +77,22 @@ def prepare() -> None:
     keep = keeps_environment()
     _drop_unusable_threads()
     too_late = "paddle" in sys.modules and not keep
-    variables = [
-        ("OMP_NUM_THREADS", str(physical_cores()), "Paddle uses one thread by default"),
-        (
+    settings = [
+        Setting("OMP_NUM_THREADS", str(physical_cores()), "Paddle uses one thread by default"),
+        Setting(
             blas.VARIABLE,
             blas.Processor.read().setting,
             "Paddle's BLAS takes a slow path by default on processors that are not Intel's",
         ),
-        (
-            "FLAGS_use_stride_kernel",
-            "0",
-            "a transpose is a fast copy, without slow strided reads later",
-        ),
-        ("GLOG_minloglevel", "2", "no log lines of Paddle on standard error"),
+        Setting("FLAGS_use_stride_kernel", "0", "a transpose is a fast copy, without slow strided reads later"),
+        Setting("GLOG_minloglevel", "2", "no log lines of Paddle on standard error"),
     ]
-    for name, value, reason in variables:
-        by_user = keep or name in os.environ
-        SETTINGS.append(Setting(name, os.environ.get(name, None if keep else value), reason, by_user))
-        if value is not None and not by_user and not too_late:
-            os.environ[name] = value
+    for each in settings:
+        by_user = keep or each.name in os.environ
+        value = os.environ.get(each.name, None if keep else each.value)
+        SETTINGS.append(replace(each, value=value, by_user=by_user))
+        if each.value is not None and not by_user and not too_late:
+            os.environ[each.name] = each.value
     if not keep and not any(name.startswith("MALLOC_") for name in os.environ):
         _keep_freed_memory()
     if too_late and any(not setting.by_user and setting.value for setting in SETTINGS[:3]):
@@ -211,12 +208,11 @@ def load_paddle():
         return sys.modules["paddle"]
     installed = installed_paddle()
     if installed is None:
-        raise UserError(f"{_('PaddlePaddle is not installed.')} {INSTALL_HELP}")
+        raise UserError(f"{_('PaddlePaddle is not installed.')} {_(FOR_CPUS)} {_(FOR_GPUS)}")
     if not installed[1].startswith(f"{TESTED_PADDLE}."):
-        raise UserError(
-            f"{installed[0]} {installed[1]} is installed, but paddle_tfm needs Paddle {TESTED_PADDLE}.x (tested "
-            f"with 3.3.1). {INSTALL_HELP}"
-        )
+        text = _("{name} {version} is installed, but paddle_tfm needs Paddle {tested}.x (tested with 3.3.1).")
+        text = text.format(name=installed[0], version=installed[1], tested=TESTED_PADDLE)
+        raise UserError(f"{text} {_(FOR_CPUS)} {_(FOR_GPUS)}")
     try:
         with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
@@ -228,7 +224,8 @@ def load_paddle():
     except ValueError as error:  # of an environment variable that it reads
         names = sorted(name for name in users_environment() if re.match("FLAGS_|PADDLE_(?!TFM_)", name))
         variables = f"; set in the environment: {', '.join(names)}" if names else ""
-        raise UserError(f"Paddle does not start: {summary(error)}{variables}") from error
+        text = _("Paddle does not start: {error}{variables}")
+        raise UserError(text.format(error=summary(error), variables=variables)) from error
     _loaded = True
     return paddle
 
@@ -244,8 +241,9 @@ def _require_right_products() -> None:
         return
     if (error := blas.deviation()) > blas.TOLERANCE:
         narrower = next((value for value in blas.PATHS.values() if value < chosen.value), "0")
-        raise UserError(
-            f"with {blas.VARIABLE}={chosen.value}, which paddle_tfm sets on this processor, Paddle's matrix products "
-            f"are wrong by {error:.1g}; set {blas.VARIABLE}={narrower} before you start, and please report it with the "
-            "output of `paddle-tfm doctor`"
+        text = _(
+            "with {variable}={value}, which paddle_tfm sets on this processor, Paddle's matrix products are wrong "
+            "by {error:.1g}; set {variable}={narrower} before you start, and please report it with the output of "
+            "`paddle-tfm doctor`"
         )
+        raise UserError(text.format(variable=blas.VARIABLE, value=chosen.value, error=error, narrower=narrower))

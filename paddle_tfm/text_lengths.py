@@ -8,6 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
+# Characters of scripts without spaces between words, for a class of a regular expression: Thai, Lao, Burmese, Khmer,
+# Japanese, Chinese.
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 MEASURES: dict[str, Callable[[str], int]] = {
     "words": lambda text: len(text.split()),
     "characters": lambda text: sum(map(len, text.split())),

@@ -67,14 +67,16 @@ def ascending(**options: float) -> None:
     """Raises ValueError unless no option is above the next."""
     for (name, value), (above, limit) in pairwise(options.items()):
         if not value <= limit:
-            raise ValueError(f"`{name}` must not be above `{above}`, but {value} is above {limit}")
+            text = _("`{name}` must not be above `{above}`, but {value} is above {limit}")
+            raise ValueError(text.format(name=name, above=above, value=value, limit=limit))
 
 
 def divides(**options: int) -> None:
     """Raises ValueError unless each option, a positive integer, divides the next."""
     for (name, divisor), (of, number) in pairwise(options.items()):
         if number % divisor:
-            raise ValueError(f"`{name}` must divide `{of}`, but {divisor} does not divide {number}")
+            text = _("`{name}` must divide `{of}`, but {divisor} does not divide {number}")
+            raise ValueError(text.format(name=name, of=of, divisor=divisor, number=number))
 
 
 def _require(holds: bool, name: str, sentence: str, value: object) -> None:

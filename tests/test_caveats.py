@@ -42,10 +42,10 @@ def test_texts_longer_than_any_in_training_are_said():
 
 
 def test_variants_of_which_the_same_is_to_be_said_share_a_line():
-    other = {**FULL, "cut": 5}
-    runs = {"a": [run(test={"reach": FULL})], "b": [run(test={"reach": other})], "c": [run(test={"reach": FULL})]}
-    assert [line.partition(" of ")[0] for line in said(runs)] == ["test, a and c: 4", "test, b: 5"]
-    assert said({key: [run(test={"reach": FULL})] for key in "ab"})[0].startswith("test, each variant: 4 of 10 outputs")
+    more, shorter = {**FULL, "cut": 5}, {**FULL, "most": 7}
+    runs = {name: [run(test={"reach": reach})] for name, reach in (("a", FULL), ("b", shorter), ("c", more))}
+    assert [line.partition(" outputs")[0] for line in said(runs)] == ["test, a and c: 9 of 20", "test, b: 4 of 10"]
+    assert said({key: [run(test={"reach": FULL})] for key in "ab"})[0].startswith("test, each variant: 8 of 20 outputs")
 
 
 def test_scores_of_the_test_need_nothing_beside_them_of_the_validation_split():

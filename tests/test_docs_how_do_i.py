@@ -39,7 +39,12 @@ search: {name: beam, size: 4}
 
 def test_there_are_thirty_questions_and_every_command_is_understood():
     assert len(re.findall(r"^\*\*… .*\?\*\*", PAGE, re.MULTILINE)) >= 30
-    for program, *words in COMMANDS:
+    understood(COMMANDS)
+
+
+def understood(commands):
+    """The command line takes each of them."""
+    for program, *words in commands:
         if program != "paddle-tfm":
             continue
         verb, *words = words
@@ -57,10 +62,13 @@ def folder(tmp_path, monkeypatch):
     animals = {"dog": "狗", "cat": "猫", "bird": "鸟", "horse": "马", "fish": "鱼", "cow": "牛"}
     adjectives = {"small": "小", "old": "老", "white": "白", "black": "黑", "good": "好"}
     pairs = [(f"a {a} {n}", f"一只{adjectives[a]}{animals[n]}") for a in adjectives for n in animals]
-    for name, part in (("train", pairs), ("test", pairs[:6]), ("news", pairs[6:10])):
+    for name, part in (("train", pairs), ("test", pairs[:6]), ("news", pairs[6:10]), ("other", pairs[1:7])):
         for side, language in enumerate(("en", "zh")):
             Path(f"{name}.{language}").write_text("".join(pair[side] + "\n" for pair in part), "utf-8")
     Path("mine.yaml").write_text(RECIPE, "utf-8")
+    Path("terms.tsv").write_text(
+        next(text for language, text in BLOCKS if language == "text" and "\t" in text), "utf-8"
+    )
     for name, text in FILES.items():
         Path(name).write_text(text, "utf-8")
     return tmp_path

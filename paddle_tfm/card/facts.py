@@ -28,7 +28,7 @@ class RunFacts:
         self.folder = folder
         self.recipe = recipe_of(folder)
         if not self.recipe:
-            raise UserError(f"{folder / 'recipe.yaml'}: a card needs it, but it cannot be read")
+            raise UserError(_("{folder}: a card needs it, but it cannot be read").format(folder=folder / "recipe.yaml"))
         self.about = read_about(folder)
         try:
             self.results = read_results(folder, ["directions", "units", "valid", "test"])

@@ -224,9 +224,9 @@ def _limits(facts: RunFacts) -> str:
         _("It is one training with one seed: how far another seed would be from it, only a comparison says."),
     ]
     if dropped := facts.results.get("dropped"):
-        beyond = _("{number} beyond {bound}")
-        counts = [beyond.format(number=f"{count:,}", bound=bound) for bound, count in dict(dropped).items()]
-        sentences.append(_("It has not seen some training examples: {counts}.").format(counts=_(", ").join(counts)))
+        by = _("{number} by {setting}")
+        counts = [by.format(number=f"{count:,}", setting=setting) for setting, count in dict(dropped).items()]
+        sentences.append(_("Some of its texts were left out: {counts}.").format(counts=_(", ").join(counts)))
     if not facts.results:
         sentences.insert(0, _("It is not finished: its last checkpoint is what there is."))
     return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence)

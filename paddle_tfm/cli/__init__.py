@@ -27,15 +27,15 @@ VERBS = {
     "ls": "List recipes, components, plugins, runs (--follow) or data.",
     "show": "Print a recipe with its base and overrides merged.",
     "cp": "Copy a shipped recipe to a file of your own.",
-    "check": "Find what is wrong with a recipe, or with a run; prove that a recipe resumes.",
-    "plugin": "Check that a component is right; write a plugin; list them.",
-    "compare": "Put finished runs side by side, and say in what they differ.",
-    "report": "One page: a run's model card, or the comparison of several.",
+    "check": "Find problems of a recipe or a run; prove that a recipe resumes.",
+    "plugin": "Check a component, or start a new plugin.",
+    "compare": "Compare finished runs, and show how they differ.",
+    "report": "Write an HTML page: a run's model card, or the comparison of several runs.",
     "evaluate": "Score a trained run.",
     "translate": "Translate, or continue texts, with a trained run.",
-    "export": "Write a trained run for an engine made for decoding.",
+    "export": "Export a trained run to CTranslate2, an engine for fast decoding.",
     "board": "Open the curves in VisualDL.",
-    "doctor": "Say what is wrong with the installation, and how to mend it.",
+    "doctor": "Find problems of the installation, with remedies.",
     "completion": "Print the shell's completion script.",
 }
 
@@ -165,7 +165,7 @@ def _status(arguments: list[str] | None) -> int:
     except MemoryError as error:
         from paddle_tfm.plugin_errors import summary
 
-        complain(f"the memory of this machine is too small for this: {summary(error)}")
+        complain(_("the memory of this machine is too small for this: {error}").format(error=summary(error)))
     except Exception as error:
         _complain_of_plugin(error)
     return 2

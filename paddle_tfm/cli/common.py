@@ -33,7 +33,7 @@ device_option = click.option(
     "--device",
     default=None,
     metavar="cpu|gpu|gpu:N",
-    help="Where to compute. Default: a GPU if Paddle was built for one and one is there, else the CPU.",
+    help="The device. Default: a GPU if there is one and Paddle was built for it, else the CPU.",
 )
 overrides_argument = click.argument(
     "overrides", nargs=-1, metavar="[a.b=value]...", shell_complete=lambda *arguments: complete_override(*arguments)
@@ -192,7 +192,7 @@ class Stop:
         if self.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.requested = True
-        notes().print("\n[yellow]Stopping after this step, with a checkpoint …[/] (Ctrl-C again: at once)")
+        notes().print(_("\n[yellow]Stopping after this step, with a checkpoint …[/] (Ctrl-C again: at once)"))
 
 
 def complete_override(context: click.Context, parameter: click.Parameter, incomplete: str):

@@ -44,7 +44,7 @@ def command(recipe: str, file: Path, summary: str | None, force: bool) -> None:
         line = yaml_lines.dump({key: value}).rstrip("\n")
         text = _with_line(text, key, line)
     write_whole(target, text, shared=True)
-    echo(f"{target} written. Edit it, then: paddle-tfm run {in_shell(target)}")
+    echo(_("{target} written. Edit it, then: paddle-tfm run {file}").format(target=target, file=in_shell(target)))
 
 
 def _with_line(text: str, key: str, line: str) -> str:

@@ -10,7 +10,7 @@ import click
 
 from paddle_tfm.cli.common import console, create_registry, plugin_option
 from paddle_tfm.errors import UserError
-from paddle_tfm.units import plural
+from paddle_tfm.language import _, counted
 
 SIZE = 1024  # of the matrices whose product is timed
 MIN_RATE_RATIO = 0.5  # to NumPy's rate; below it, Paddle's BLAS takes a slow path
@@ -62,12 +62,11 @@ def _paddle(report: Report):
         report.add("bad", "paddle", str(error))
         return None
     except ImportError as error:
-        report.add(
-            "bad", "paddle", f"is installed but cannot be imported: {error}. Install it again, in a new environment"
-        )
+        text = _("is installed but cannot be imported: {error}. Install it again, in a new environment")
+        report.add("bad", "paddle", text.format(error=error))
         return None
-    built = "for GPUs" if paddle.is_compiled_with_cuda() else "for CPUs"
-    report.add("ok", "paddle", f"{paddle.__version__}, built {built}")
+    text = _("{version}, built for GPUs") if paddle.is_compiled_with_cuda() else _("{version}, built for CPUs")
+    report.add("ok", "paddle", text.format(version=paddle.__version__))
     return paddle
 
 
@@ -77,14 +76,12 @@ def _settings(report: Report) -> None:
     for setting in runtime.SETTINGS:
         if setting.value is None:
             continue
-        by = "yours" if setting.by_user else "set by paddle_tfm"
-        report.add("ok", "setting", f"{setting.name}={setting.value} ({by}): {setting.reason}")
+        text = _("{setting} (yours): {reason}") if setting.by_user else _("{setting} (set by paddle_tfm): {reason}")
+        value = f"{setting.name}={setting.value}"
+        report.add("ok", "setting", text.format(setting=value, reason=_(setting.reason)))
     if runtime.too_late:
-        report.add(
-            "bad",
-            "setting",
-            "paddle was imported before paddle_tfm: these settings have no effect; import paddle_tfm first",
-        )
+        text = _("paddle was imported before paddle_tfm: these settings have no effect; import paddle_tfm first")
+        report.add("bad", "setting", text)
 
 
 def _device(report: Report, paddle) -> None:
@@ -92,20 +89,19 @@ def _device(report: Report, paddle) -> None:
     for i in range(gpus):
         report.add("ok", "device", f"gpu:{i} {paddle.device.cuda.get_device_name(i)}")
     if paddle.is_compiled_with_cuda() and not gpus:
-        report.add(
-            "note",
-            "device",
-            "Paddle is built for GPUs but detects none: is the NVIDIA driver installed? The CPU is used",
-        )
+        text = _("Paddle is built for GPUs but detects none: is the NVIDIA driver installed? The CPU is used")
+        report.add("note", "device", text)
     elif not gpus:
-        from paddle_tfm.runtime import INSTALL_HELP
-
-        report.add("ok", "device", f"cpu. {INSTALL_HELP.split('. ', 1)[1]}")
         from paddle_tfm import processes
+        from paddle_tfm.runtime import FOR_GPUS
 
+        report.add("ok", "device", f"cpu{_('. ')}{_(FOR_GPUS)}")
         if (number := processes.available_workers()) > 1:
-            message = f"a training step and a search are divided among up to {number} processes of one thread"
-            report.add("ok", "processes", f"{message} (OMP_NUM_THREADS=1: one process)")
+            text = _(
+                "a training step and a search are divided among up to {number} processes of one thread "
+                "(OMP_NUM_THREADS=1: one process)"
+            )
+            report.add("ok", "processes", text.format(number=number))
 
 
 def _blas(report: Report) -> None:
@@ -119,16 +115,19 @@ def _blas(report: Report) -> None:
     tensor = paddle.to_tensor(array, place=paddle.CPUPlace())
     numpys, rate, deviation = _rate(lambda: array @ array), _rate(lambda: (tensor @ tensor).numpy()), blas.deviation()
     path = blas.path_in_use()
-    said = f"path '{path}': {rate:.0f} GFLOP/s, in NumPy {numpys:.0f} ({SIZE}², float32)"
+    said = _("path '{path}': {rate:.0f} GFLOP/s, in NumPy {numpys:.0f} ({size}², float32)")
+    said = said.format(path=path, rate=rate, numpys=numpys, size=SIZE)
     if deviation > blas.TOLERANCE:
         others = [f"{blas.VARIABLE}={blas.PATHS[each]}" for each in blas.Processor.read().paths if each != path]
-        solution = f"; set {' or '.join(others)}" if others else ""
-        report.add("bad", "blas", f"{said}, but its products are wrong by {deviation:.1g}{solution}")
+        solution = _("; set {settings}").format(settings=_(" or ").join(others)) if others else ""
+        text = _("{said}, but its products are wrong by {deviation:.1g}{solution}")
+        report.add("bad", "blas", text.format(said=said, deviation=deviation, solution=solution))
         return
-    report.add("ok", "blas", f"{said}; largest error {deviation:.0e} of float64's")
+    text = _("{said}; largest error {deviation:.0e} of float64's")
+    report.add("ok", "blas", text.format(said=said, deviation=deviation))
     if rate < MIN_RATE_RATIO * numpys:
-        threads = runtime.threads()
-        report.add("note", "blas", f"slow beside NumPy. OMP_NUM_THREADS is {threads}; unset it to use every core")
+        text = _("slow beside NumPy. OMP_NUM_THREADS is {threads}; unset it to use every core")
+        report.add("note", "blas", text.format(threads=runtime.threads()))
 
 
 def _products(report: Report) -> None:
@@ -141,20 +140,19 @@ def _products(report: Report) -> None:
     array, out = np.random.default_rng(1).standard_normal((2, SIZE, SIZE)).astype(np.float32)
     for kind in products.KINDS:
         if reason := products.why_not(kind):
-            report.add("note", "products", f"in {kind}: by Paddle in float32, as {reason}")
+            text = _("in {kind}: by Paddle in float32, as {reason}")
+            report.add("note", "products", text.format(kind=kind, reason=reason))
             continue
         factor = rounded(array) if kind == "bfloat16" else array
         rate = _rate(lambda factor=factor: gemm(factor, factor, out))
-        setting = f"train.products: {kind}"
-        report.add(
-            "ok", "products", f"in {products.description(kind)}: {rate:.0f} GFLOP/s in a training step ({setting})"
-        )
+        text = _("in {products}: {rate:.0f} GFLOP/s in a training step (train.products: {kind})")
+        report.add("ok", "products", text.format(products=products.description(kind), rate=rate, kind=kind))
 
 
 def _rate(product, repeats: int = 7) -> float:
     """GFLOP/s of `product`, a call that multiplies two SIZE × SIZE matrices: the median of `repeats`."""
     times = []
-    for _ in range(repeats):
+    for _repeat in range(repeats):
         start = time.perf_counter()
         product()
         times.append(time.perf_counter() - start)
@@ -163,9 +161,11 @@ def _rate(product, repeats: int = 7) -> float:
 
 def _plugins(report: Report, files) -> None:
     registry = create_registry(files)
-    number = plural(len(registry.plugins.providers), "plugin")
-    report.add("ok", "plugins", f"{number} with {plural(len(list(registry)), 'component')}: paddle-tfm ls plugins")
+    text = _("{plugins} with {components}: paddle-tfm ls plugins")
+    plugins, components = counted(len(registry.plugins.providers), "plugin"), counted(len(list(registry)), "component")
+    report.add("ok", "plugins", text.format(plugins=plugins, components=components))
     for name, failure in registry.plugins.failures.items():
-        report.add("bad", "plugins", f"{name} failed to load: {failure}. Repair or uninstall it; everything else works")
+        text = _("{name} failed to load: {failure}. Repair or uninstall it; everything else works")
+        report.add("bad", "plugins", text.format(name=name, failure=failure))
     for sentence in registry.conflicts.values():
         report.add("bad", "plugins", sentence)

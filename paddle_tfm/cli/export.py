@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     type=click.Choice(["float32", "int8", "int16", "bfloat16"]),
     default="float32",
     show_default=True,
-    help="Numbers of fewer bits; prints what that costs on the validation split. On a CPU, int8 and int16 are also "
-    "computed with, bfloat16 only halves the file.",
+    help="Store numbers in fewer bits, and print what that costs on the validation split. On a CPU, int8 and "
+    "int16 are also used in computations; bfloat16 only halves the file.",
 )
 @click.option(
     "--out",

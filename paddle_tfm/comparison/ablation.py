@@ -147,10 +147,10 @@ def no_effects(comparison: Comparison, here: Grid) -> str:
         names = enumerated(f"“{name}”" for name in comparison.obstacles)
         return _("No effect is computed: {names} cannot be compared with the others.").format(names=names)
     if lost := sum(run.outcome(comparison.metric) is None for run in comparison.runs):
-        text = _("No effect is computed: {runs} diverged, and the mean of those left is no fair one.")
+        text = _("No effect is computed: {runs} diverged, and the mean of the others is not a fair one.")
         return text.format(runs=counted(lost, "run"))
     if len(of_common_seeds(list(here.cells.values()), comparison.metric)[0]) < 2:
-        return _("No effect is computed: it takes two seeds that every cell has.")
+        return _("No effect is computed: it needs two seeds that every cell has.")
     return ""
 
 
@@ -197,15 +197,15 @@ def method(here: Grid) -> Iterator[str]:
     number, several = len(here.effects), len(here.factors) > 2
     averaged = _("all combinations of the other factors") if several else _("all levels of the other factor")
     yield _(
-        "A main effect is the difference to the baseline's level, averaged over {averaged}; an interaction is by how "
-        "much two changes together exceed the sum of both. Each seed gives one number, and Student's t tests their "
-        "mean. The intervals hold for all {number} effects at once (Bonferroni): one of them misses in at most 5% of "
-        "grids. The differences to the baseline above have 5% of their own."
+        "A main effect is the difference to the baseline's level, averaged over {averaged}; an interaction is the"
+        " effect of two changes together beyond the sum of both. Each seed gives one number, and Student's t "
+        "tests their mean. The intervals hold for all {number} effects at once (Bonferroni): in at most 5% of "
+        "grids one of them misses. The differences to the baseline above have 5% of their own."
     ).format(averaged=averaged, number=number)
     if several:
         yield _("Interactions of three factors or more are not tested.")
     if any(effect.is_interaction and verdict.verdict in ("better", "worse") for effect, verdict in here.effects):
-        yield _("Where factors interact, a main effect is that of no single cell: read the cells.")
+        yield _("Where factors interact, a main effect describes no single cell: read the cells.")
 
 
 def leave_one_out(comparison: Comparison) -> dict[str, str]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from paddle_tfm.comparison.statistics import draw_counts, resampled_difference
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.protocols.metric import NO_LIKELIHOOD
 
@@ -58,12 +59,13 @@ def paired_bootstrap(
         ValueError: there is no example, or one has more than the other.
     """
     if not baseline or len(baseline) != len(other):
-        raise ValueError(f"both systems need the same examples, but they have {len(baseline)} and {len(other)}")
+        text = _("both systems need the same examples, but they have {number} and {others}")
+        raise ValueError(text.format(number=len(baseline), others=len(other)))
     first, second = (float(metric.compute(system, NO_LIKELIHOOD)) for system in (baseline, other))
     values = resampled_values(metric, (baseline, other), draws, seed)
     spread = resampled_difference(values[:, 1] - values[:, 0], metric.higher_is_better)
     ends = spread.low, spread.high, spread.p, len(values), spread.verdict
-    return Resampled(name, first, second, second - first, *ends, metric.signature())
+    return Resampled(name, first, second, second - first, *ends, metric.signature(len(baseline[0].references)))
 
 
 def resampled_values(
@@ -93,12 +95,16 @@ def require_same_examples(baseline: Sequence[Prediction], other: Sequence[Predic
     """
     one, two = names
     if len(baseline) != len(other):
-        raise UserError(f"{one} has {len(baseline):,} predictions and {two} has {len(other):,}: not the same test set")
+        text = _("{one} has {number:,} predictions and {two} has {others:,}: not the same test set")
+        raise UserError(text.format(one=one, number=len(baseline), two=two, others=len(other)))
     for number, (first, second) in enumerate(zip(baseline, other), 1):
-        for what in ("source", "reference"):
-            ours, theirs = getattr(first, what), getattr(second, what)
-            if ours != theirs:
+        texts = [{"source": each.source, "reference": " | ".join(each.references)} for each in (first, second)]
+        for what, ours in texts[0].items():
+            if ours != (theirs := texts[1][what]):
+                text = _(
+                    "{one} and {two} are not of the same test set: the {what} of example {number:,} is {ours!r} in "
+                    "the one and {theirs!r} in the other"
+                )
                 raise UserError(
-                    f"{one} and {two} are not of the same test set: the {what} of example {number:,} is {ours[:60]!r} "
-                    f"in the one and {theirs[:60]!r} in the other"
+                    text.format(one=one, two=two, what=_(what), number=number, ours=ours[:60], theirs=theirs[:60])
                 )

@@ -17,7 +17,10 @@ from paddle_tfm.language import _, counted, english, enumerated
 from paddle_tfm.tabular import ESSENTIAL, Column, Table, column
 
 T = TypeVar("T")
-SPREAD = "“±” is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed has none."
+SPREAD = (
+    "“±” beside a variant's mean is the standard deviation (n − 1) over seeds: how far single runs scatter. One seed "
+    "has none."
+)
 FACTS = (
     "Tokens are target tokens of training, per second; the time is one run's training. Diverged runs are in no mean."
 )

@@ -172,7 +172,7 @@ def _meaning(cost: str, percent: float, base: str, *, as_long: bool) -> str:
         part = _("less than {share}").format(share="0.1%") if abs(percent) < 0.05 else part
         text = _("{part} more {what} than {base}") if percent > 0 else _("{part} fewer {what} than {base}")
         sentence = text.format(part=part, what=_(SIZES[cost]), base=base)
-        return sentence + (_(": a difference of scores may be owed to that") if abs(percent) >= WEIGHTY else "")
+        return sentence + (_(": this may explain a difference of scores") if abs(percent) >= WEIGHTY else "")
     size = f"{percent:+.{0 if abs(percent) >= 100 else 1}f}%".replace("-", "−")
     if size[1:] == "0.0%":
         size = f"{'+' if percent > 0 else '−'}{_('less than {share}').format(share='0.1%')}"

@@ -14,8 +14,8 @@ from paddle_tfm.comparison.runs.sizes import by_size, flops_of, size_of, written
 from paddle_tfm.comparison.statistics import CONFIDENCE, SIGNIFICANCE, Slope, slope
 from paddle_tfm.comparison.statistics.ladder import FARTHEST
 from paddle_tfm.comparison.table import Comparison, compare
+from paddle_tfm.language import _, counted
 from paddle_tfm.recipe.sections.ladder import at
-from paddle_tfm.units import plural
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,22 @@ class Rung:
 @dataclass(frozen=True)
 class Trend:
     """A variant over the sizes: its paired differences, compute → one a seed, and the line through them, or why there
-    is none."""
+    is none: of `lost` pairs a run diverged, or there are too few."""
 
     variant: str
     differences: Mapping[float, Sequence[float]]
     line: Slope | None
-    reason: str = ""
+    lost: int = 0
+
+    @property
+    def reason(self) -> str:
+        """Why there is no line; "" where there is one."""
+        if self.line is not None:
+            return ""
+        if self.lost:
+            text = _("in {pairs} a run diverged, so there is no line")
+            return text.format(pairs=counted(self.lost, "pair"))
+        return _("a line needs pairs at two sizes, and three of them")
 
 
 @dataclass(frozen=True)
@@ -95,25 +105,15 @@ def _trend(name: str, base: str, rungs: Sequence[Rung], level: float) -> Trend:
             differences[rung.compute] = known
     if lost:
         # Those that are left are no fair sample: what diverged may be what matters.
-        return Trend(name, differences, None, f"in {plural(lost, 'pair')} a run diverged, so there is no line")
+        return Trend(name, differences, None, lost)
     if len(differences) < 2 or sum(map(len, differences.values())) < 3:
-        return Trend(name, differences, None, "a line needs pairs at two sizes, and three of them")
+        return Trend(name, differences, None)
     return Trend(name, differences, slope(differences, level))
-
-
-METHOD = (
-    "Compute is 6 · N · D floating-point operations of a run of the baseline (arXiv:2001.08361): N are the parameters "
-    "in the matrices of encoder and decoder, D the target tokens of training. The line is least squares through all "
-    "differences paired by seed, d = a + b · log₂(compute) + error, errors independent and of one variance; its "
-    "intervals are Student’s t with two degrees of freedom fewer than there are pairs, and hold for all variants at "
-    "once (Bonferroni). The interval of a crossing is Fieller’s. Beyond 4 times what was tested nothing is said. Each "
-    "size is compared as if it were the only one."
-)
 
 
 def operations(flops: float) -> str:
     """A number of floating-point operations: `2.3e9`."""
-    mantissa, _, exponent = f"{flops:.1e}".partition("e")
+    mantissa, _e, exponent = f"{flops:.1e}".partition("e")
     return f"{mantissa}e{int(exponent)}"
 
 
@@ -122,8 +122,9 @@ def rise(comparison: Comparison, line: Slope) -> str:
     unit, half = comparison.unit(comparison.metric), (line.high - line.low) / 2
     nearest = min(abs(line.low), abs(line.high))
     resolution = nearest if _is_trend(line) and nearest < half else half
-    ends = " to ".join(units.signed(end, unit, resolution) for end in (line.low, line.high))
-    return f"{units.difference(line.slope, unit, resolution)} a doubling of compute ({CONFIDENCE:.0%}: {ends})"
+    ends = _(" to ").join(units.signed(end, unit, resolution) for end in (line.low, line.high))
+    text = _("{difference} a doubling of compute ({confidence:.0%}: {ends})")
+    return text.format(difference=units.difference(line.slope, unit, resolution), confidence=CONFIDENCE, ends=ends)
 
 
 def _is_trend(line: Slope) -> bool:
@@ -135,36 +136,47 @@ def crossing(line: Slope) -> str:
     """Where a line that rises or falls for sure is 0: inside or outside of what was tested, or nowhere that may be
     spoken of. An end of its interval that is beyond is only said to be there."""
     if line.crossing is None or line.crossing_interval is None:
-        return f"its line does not reach 0 within {FARTHEST:g} times of what was tested"
+        return _("its line does not reach 0 within {times:g} times of what was tested").format(times=FARTHEST)
     least, most = line.tested[0] / FARTHEST, line.tested[1] * FARTHEST
     low, high = line.crossing_interval
-    start = operations(low) if low >= least else f"less than {operations(least)}"
-    end = operations(high) if high <= most else f"more than {operations(most)}"
-    place = "outside of" if line.place == "outside" else line.place
-    where = f"its line is 0 at {operations(line.crossing)} operations, {place} what was tested"
-    return f"{where} ({CONFIDENCE:.0%}: {start} to {end})"
+    start = operations(low) if low >= least else _("less than {operations}").format(operations=operations(least))
+    end = operations(high) if high <= most else _("more than {operations}").format(operations=operations(most))
+    where = {
+        "inside": _("its line is 0 at {operations} operations, inside what was tested"),
+        "outside": _("its line is 0 at {operations} operations, outside of what was tested"),
+    }[line.place].format(operations=operations(line.crossing))
+    return f"{where} ({CONFIDENCE:.0%}: {start}{_(' to ')}{end})"
 
 
 def trend(comparison: Comparison, trend: Trend) -> str:
     """One sentence for one variant: whether it gains on the baseline as sizes grow, and where the two are even."""
     line = trend.line
     if line is None:
-        return f"“{trend.variant}”: {trend.reason}."
-    pairs = plural(sum(map(len, trend.differences.values())), "pair")
-    numbers = f"{rise(comparison, line)}, {pairs} at {plural(len(trend.differences), 'size')}"
+        return _("“{variant}”: {reason}.").format(variant=trend.variant, reason=trend.reason)
+    numbers = _("{rise}, {pairs} at {sizes}").format(
+        rise=rise(comparison, line),
+        pairs=counted(sum(map(len, trend.differences.values())), "pair"),
+        sizes=counted(len(trend.differences), "size"),
+    )
     if not _is_trend(line):
-        text = f"“{trend.variant}”: no trend can be told, {numbers}."
+        text = _("“{variant}”: no trend can be told, {numbers}.").format(variant=trend.variant, numbers=numbers)
     else:
         gains = (line.slope > 0) == comparison.higher_is_better
-        direction = "gains on the baseline" if gains else "loses against the baseline"
-        text = f"“{trend.variant}”: {direction}, {numbers}; {crossing(line)}."
+        text = (
+            _("“{variant}”: gains on the baseline, {numbers}; {crossing}.")
+            if gains
+            else _("“{variant}”: loses against the baseline, {numbers}; {crossing}.")
+        ).format(variant=trend.variant, numbers=numbers, crossing=crossing(line))
     if line.misfit is None or line.misfit >= SIGNIFICANCE:
         return text
-    return f"{text} The differences do not lie on a line (p = {line.misfit:.2g}): read the sizes one by one."
+    return _("{text} The differences do not lie on a line (p = {misfit:.2g}): read the sizes one by one.").format(
+        text=text, misfit=line.misfit
+    )
 
 
 def tested(ladder: Ladder) -> str:
     """Between which sizes all of this holds."""
     first, last = ladder.rungs[0], ladder.rungs[-1]
-    span = f"{operations(first.compute)} to {operations(last.compute)} floating-point operations a run"
-    return f"tested from size {first.size} to {last.size}, {span}"
+    text = _("tested from size {first} to {last}, {low} to {high} floating-point operations a run")
+    compute = {"low": operations(first.compute), "high": operations(last.compute)}
+    return text.format(first=first.size, last=last.size, **compute)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.runs.finished import collect, directions, grouped, of_common_seeds
 from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.comparison.statistics import SIGNIFICANCE, smallest_seen
+from paddle_tfm.comparison.statistics.outlook import MOST
 from paddle_tfm.errors import UserError
 from paddle_tfm.language import _, counted
 from paddle_tfm.recipe.differences import differences
@@ -38,11 +40,13 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Seen:
-    """`number` differences of a kind, of which so many `deviations` of a run are found with a chance of 80%."""
+    """`number` differences of a kind, of which so many `deviations` of a run are found with a chance of 80%; `seeds`
+    that find one of a single deviation so, None: more than `MOST`."""
 
     what: str
     number: int
     deviations: float
+    seeds: int | None
 
 
 def seen(recipe: Recipe) -> list[Seen]:
@@ -56,21 +60,27 @@ def seen(recipe: Recipe) -> list[Seen]:
     base = str(recipe.data.get("baseline") or names[0])
     if len(names) < 2:
         return []
-    against = smallest_seen(seeds, rule, SIGNIFICANCE / (len(names) - 1))
-    kinds = [Seen(_("a variant against {base}").format(base=base), len(names) - 1, math.sqrt(2) * against)]
+
+    def of(what: str, number: int, share: float, family: int) -> Seen:
+        def smallest(size: int) -> float:
+            return math.sqrt(share) * smallest_seen(size, rule, SIGNIFICANCE / family)
+
+        needed = 2 + bisect_left(range(2, MOST + 1), -1.0, key=lambda size: -smallest(size))
+        return Seen(what, number, smallest(seeds), needed if needed <= MOST else None)
+
+    kinds = [of(_("a variant against {base}").format(base=base), len(names) - 1, 2, len(names) - 1)]
     recorded = recipe.factors()
     if len(recorded) < 2:
         return kinds
     factors = {path: list(dict.fromkeys(at.values())) for path, at in recorded.items()}
     family = effects(factors, {path: at[base] for path, at in recorded.items()})
-    least = smallest_seen(seeds, rule, SIGNIFICANCE / len(family))
     shares_of: dict[tuple[str, ...], list[float]] = {}
     for effect in family:
         shares_of.setdefault(tuple(effect.levels), []).append(effect.share)
     for paths, shares in shares_of.items():
         what = _("interaction {factors}") if len(paths) > 1 else _("main effect {factors}")
         what = what.format(factors=words([name_of(path) for path in paths]))
-        kinds.append(Seen(what, len(shares), math.sqrt(shares[0]) * least))
+        kinds.append(of(what, len(shares), shares[0], len(family)))
     return kinds
 
 
@@ -133,14 +143,23 @@ def power(recipe: Recipe, folder: Path) -> Table[Seen] | None:
     ]
     if known is not None:
         columns.append(Column("that is", text, lambda row: {"difference": difference(row)}, right=True))
+    columns.append(
+        column(
+            "seeds",
+            "seeds for s",
+            lambda value: f"{value}" if value else _("more than {number}").format(number=MOST),
+            right=True,
+            of=lambda row: row.seeds,
+        )
+    )
     plan, metric = recipe.seed_plan(), units.metric_name(str(recipe.data["evaluate"]["best"]))
     seeds = all_seeds(plan or recipe.data["seeds"])
     title = _(
-        "What {seeds} can see of {metric} with a chance of 80%; s: the standard deviation of a run over seeds, beside "
-        "what all variants share of a seed"
+        "Differences of {metric} that {seeds} detect with a chance of 80%; s: the standard deviation of a run over "
+        "seeds, without what all variants of a seed share; “seeds for s” detect a difference as large as that"
     ).format(seeds=counted(len(seeds), "seed"), metric=metric)
     if known is None:
-        title += _(" (two seeds of this recipe in {folder} would tell it)").format(folder=folder)
+        title += _(" (two seeds of this recipe in {folder} would show it)").format(folder=folder)
     else:
         deviation = units.difference(known.deviation, known.unit).removeprefix("+")
         measured = _(", {deviation} in {runs} in {folder}")

@@ -109,7 +109,7 @@ class Comparison:
 
     def signature(self, name: str) -> str:
         """What must stand beside the values of a metric; mostly nothing."""
-        return self.signatures.get(units.metric_and_test(name)[0], "")
+        return self.signatures.get(name, self.signatures.get(units.metric_and_test(name)[0], ""))
 
     @property
     def learned(self) -> str:
@@ -138,7 +138,8 @@ def compare(
     """
     results, smaller = at_largest(results)
     groups, question = grouped(results), question or Question()
-    higher, metric_units = _is_higher_better(results, metric), _units(results)
+    higher = _is_higher_better(results, metric)
+    metric_units = {name: unit for run in results for name, unit in run.results["units"].items()}
     baseline = as_trained(baseline, results) or next(iter(groups))
     if baseline not in groups:
         raise UserError(unknown("variant", baseline, groups))
@@ -175,11 +176,6 @@ def _is_higher_better(results: Sequence[Result], metric: str) -> bool:
     if sentence := why_not_measured(metric, known, further_tests(results)):
         raise UserError(sentence)
     return known[units.metric_and_test(metric)[0]]
-
-
-def _units(results: Sequence[Result]) -> dict[str, str]:
-    """metric → its unit, of those that have one."""
-    return {metric: unit for run in results for metric, unit in run.results["units"].items()}
 
 
 def _signatures(results: Sequence[Result]) -> dict[str, str]:

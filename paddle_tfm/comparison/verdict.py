@@ -77,8 +77,8 @@ def _beyond(comparison: Comparison) -> str:
     """In what variants differ beside what is compared: their difference may be owed to that."""
     texts = [
         _(
-            " “{variant}” differs from “{baseline}” in more than what is compared, which may be what its difference is "
-            "owed to: {sentence}."
+            " “{variant}” also differs from “{baseline}” in what is not compared, which may explain its score: "
+            "{sentence}."
         ).format(variant=variant, baseline=comparison.baseline, sentence=sentence)
         for variant, sentence in comparison.beyond.items()
     ]
@@ -94,7 +94,7 @@ def _same_everywhere(comparison: Comparison) -> str:
     if len(rows) < 2 or not all(same) or any(row.spread[metric] or row.diverged for row in rows):
         return ""
     other = "" if metric == "loss" else _(" (--metric loss may)")
-    said = _(" Every run has the same {metric}, which tells nothing apart{other}.")
+    said = _(" Every run has the same {metric}, so it decides nothing{other}.")
     return said.format(metric=units.metric_name(metric), other=other)
 
 

@@ -172,7 +172,7 @@ class Codec:
             _fit(source, (example.source for example in examples), _("the source side"), more)
             _fit(target, (example.target for example in examples), _("the target side"), more)
         lengths = np.zeros((len(examples), 2), np.int64)  # what `lengths` says of each; counted here, it costs nothing
-        sources = _tokenized(source, examples, 0, lengths, True)
+        sources = _tokenized(source, examples, 0, lengths, closes)
         targets = _tokenized(target, examples, 1, lengths, closes)
         if settings.model.shape == DECODER_ONLY:
             vocabulary = _vocabulary(options, "target", targets, target.pieces(), old)
@@ -189,8 +189,9 @@ class Codec:
 
     def lengths(self, example: Example) -> tuple[int, int]:
         """How many ids `encode` gives source and target, end tokens included."""
-        ends = self.closes and example.ends
-        return len(self.source.tokenize(example.source)) + 1, len(self.target.tokenize(example.target)) + ends
+        source, target = _ends(example, self.closes)
+        sizes = len(self.source.tokenize(example.source)), len(self.target.tokenize(example.target))
+        return sizes[0] + source, sizes[1] + target
 
     def encode(self, example: Example, rng: np.random.Generator | None = None) -> Encoded:
         """Ids of one example; with `rng`, of one random segmentation where the tokenizers have several."""
@@ -202,15 +203,15 @@ class Codec:
         ids = self.target_vocabulary.ids
         extra = tuple(dict.fromkeys([piece for piece in source_pieces if piece not in ids]))
         extra_ids = {piece: len(self.target_vocabulary) + i for i, piece in enumerate(extra)}
-        end = [EOS] if self.closes and example.ends else []
+        source_end, end = ([EOS] * each for each in _ends(example, self.closes))
         target = [*self.target_vocabulary.encode(target_pieces), *end]
         target_copy = target
         if extra_ids and UNKNOWN in target:
             target_copy = [*[ids.get(piece, extra_ids.get(piece, UNKNOWN)) for piece in target_pieces], *end]
         return Encoded(
             example,
-            [*self.source_vocabulary.encode(source_pieces), EOS],
-            [*[ids[piece] if piece in ids else extra_ids[piece] for piece in source_pieces], EOS],
+            [*self.source_vocabulary.encode(source_pieces), *source_end],
+            [*[ids[piece] if piece in ids else extra_ids[piece] for piece in source_pieces], *source_end],
             target,
             target_copy,
             extra,
@@ -255,9 +256,10 @@ class Codec:
             try:
                 tokenizer.load(folder / side)
             except (OSError, ValueError) as error:
-                raise UserError(f"{folder / side}: its tokenizer cannot be read: {error}") from error
+                text = _("{folder}: its tokenizer cannot be read: {error}")
+                raise UserError(text.format(folder=folder / side, error=error)) from error
             if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
-                raise UserError(f"{path}: must hold a list of pieces")
+                raise UserError(_("{path}: must hold a list of pieces").format(path=path))
             vocabularies[side] = Vocabulary(pieces)
         closes = plan.settings.model.shape != ENCODER_ONLY
         return cls(source, target, vocabularies["source"], vocabularies["target"], closes)
@@ -266,14 +268,19 @@ class Codec:
         return ("source", self.source, self.source_vocabulary), ("target", self.target, self.target_vocabulary)
 
 
+def _ends(example: Example, closes: bool) -> tuple[int, int]:
+    """How many end tokens source and target get: the target none that is cut out of a longer text, and none of labels,
+    which are not closed."""
+    return 1, int(closes and example.ends)
+
+
 def _tokenized(
     tokenizer: Tokenizer, examples: Sequence[Example], side: Literal[0, 1], lengths: np.ndarray, closes: bool
 ) -> Iterator[list[str]]:
-    """The pieces of one side of each example; `lengths` [N, 2] gets their number, with an end token where it
-    `closes`."""
+    """The pieces of one side of each example; `lengths` [N, 2] gets their number, end tokens included."""
     for i, example in enumerate(examples):
         pieces = tokenizer.tokenize(example[side])
-        lengths[i, side] = len(pieces) + (closes and (side == 0 or example.ends))
+        lengths[i, side] = len(pieces) + _ends(example, closes)[side]
         yield pieces
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import pickle
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from json.encoder import encode_basestring_ascii as _quoted  # several times as fast as `dumps`
 from typing import overload
 
@@ -39,11 +37,14 @@ class Texts(Sequence[Example]):
 
     def add(self, example: Example) -> bytes:
         """Append an example; returns it as one line of JSON."""
-        source, target, labels = example
-        ends = "" if example.ends else ", false"
+        source, target, labels, others = example
+        rest = "" if example.ends else ", false"
+        if others:
+            rest += f", {json.dumps(others)}"
+        line = f"[{_quoted(source)}, {_quoted(target)}, {json.dumps(labels) if labels else '[]'}{rest}]\n".encode()
         self._file.seek(self._starts[-1])
-        self._starts.append(self._starts[-1] + self._file.write(pickle.dumps((source, target, labels, example.ends))))
-        return f"[{_quoted(source)}, {_quoted(target)}, {json.dumps(labels) if labels else '[]'}{ends}]\n".encode()
+        self._starts.append(self._starts[-1] + self._file.write(line))
+        return line
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -66,24 +67,26 @@ class Texts(Sequence[Example]):
 
     def _read(self, first: int, end: int) -> Iterator[Example]:
         """Those from number `first` to before `end`, which are read at once."""
-        starts = self._starts[first : end + 1]
-        self._file.seek(starts[0])
-        block = self._file.read(starts[-1] - starts[0])
-        for start, stop in pairwise(starts):
-            source, target, labels, ends = pickle.loads(block[start - starts[0] : stop - starts[0]])
-            yield (Example if ends else Excerpt)(source, target, labels)
+        start, stop = self._starts[first], self._starts[end]
+        self._file.seek(start)
+        block = self._file.read(stop - start).rstrip().replace(b"\n", b",")  # within a line stands no "\n"
+        for source, target, labels, *rest in json.loads(b"[%b]" % block):
+            others = rest.pop() if rest and rest[-1] else ()
+            yield (Excerpt if rest else Example)(source, target, tuple(labels), tuple(others))
 
 
 @dataclass
 class Corpus:
     """The splits of a task, those of further tests with texts of their own (`test@name`) among them; a hash of each
     one's texts; of each but the training split how many `texts` it has, and how many of its `sources` and `pairs` (of
-    texts alone no pairs) the training split has too; and what the tasks remark on their files."""
+    texts alone no pairs) the training split has too; what the tasks remark on their files; and how many examples each
+    option of a task (`task.filters.ratio=3.0`) left out."""
 
     splits: Mapping[str, Sequence[Example]]
     fingerprint: dict[str, str]
     in_training: dict[str, dict[str, int]] = field(default_factory=dict)
     remarks: Sequence[str] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
     _learned: tuple[str, Codec, dict[str, EncodedTexts]] | None = field(default=None, repr=False)
 
     def encoded(self, plan: Plan, old: Codec | None = None) -> tuple[Codec, dict[str, EncodedTexts]]:
@@ -113,24 +116,35 @@ def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
 
     Raises:
         UserError: the data cannot be read or is not of `Example`s; the training or validation split, or that of a
-            further test, is empty.
+            further test, is empty; the training split has several references, or examples of a split have more than
+            others.
     """
     splits = _all_splits(plan) if splits is None else list(splits)
     texts, hashes, keys, remarks = {}, {}, {}, {}
+    others, dropped = {"train": 0}, dict[str, int]()  # split → references beside the first
     tasks: dict[str, Task] = {}
     for split in splits:
         of_task, _at, test = split.partition(AT)
-        component = plan.components[task_path(test) if test else "task"]
+        path = task_path(test) if test else "task"
+        component = plan.components[path]
         task = tasks[test] = tasks.get(test) or component.build()
         name = component.name
         texts[split], hashes[split], keys[split] = Texts(), hashlib.sha256(), (array("q"), array("q"))
         examples = task.examples(of_task)
         for item in examples if isinstance(examples, Iterable) else [examples]:
             if not _is_example(item):
-                raise UserError(
-                    f"task '{name}': `examples` must give Example(source, target) of two texts, but the split "
-                    f"'{split}' has {ascii(item)[:80]}"
+                text = _(
+                    "task '{name}': `examples` must give Example(source, target) of two texts, but the split "
+                    "'{split}' has {item}"
                 )
+                raise UserError(text.format(name=name, split=split, item=ascii(item)[:80]))
+            if len(item.others) != (needed := others.setdefault(split, len(item.others))):
+                text = _(
+                    "task '{name}': example {number} of the split '{split}' has {here} references, but must have "
+                    "{needed}: a training pair has one, and those of a test have equally many"
+                )
+                numbers = {"number": len(texts[split]) + 1, "here": len(item.references), "needed": needed + 1}
+                raise UserError(text.format(name=name, split=split, **numbers))
             hashes[split].update(texts[split].add(item))
             keys[split][0].append(hash(item.source or item.target))  # eight bytes: a corpus may be large
             if item.source:
@@ -139,9 +153,11 @@ def load_corpus(plan: Plan, splits: Iterable[str] | None = None) -> Corpus:
             text = _("task '{name}': the split '{split}' holds no example, but needs one")
             raise UserError(text.format(name=name, split=split))
         remarks.update(dict.fromkeys(task.remarks()))  # a file of which two splits are read says it once
+        dropped |= {f"{path}.{option}": number for option, number in task.dropped().items()}
     if "test" in texts and not texts["test"]:
         _require_own_texts(plan)
-    return Corpus(texts, {split: each.hexdigest() for split, each in hashes.items()}, _in_training(keys), [*remarks])
+    fingerprint = {split: each.hexdigest() for split, each in hashes.items()}
+    return Corpus(texts, fingerprint, _in_training(keys), [*remarks], dropped)
 
 
 def _all_splits(plan: Plan) -> list[str]:
@@ -153,10 +169,11 @@ def _require_own_texts(plan: Plan) -> None:
     """Raises UserError where a further test is of the test split, but the task has none."""
     for name, test in plan.settings.evaluate.tests.items():
         if test.texts(name) == "test":
-            raise UserError(
-                f"evaluate.tests.{name} is of the test split, but task '{plan.components['task'].name}' has none; add "
-                "`split: valid`, or another `task`"
+            text = _(
+                "evaluate.tests.{name} is of the test split, but task '{task}' has none; add `split: valid`, or "
+                "another `task`"
             )
+            raise UserError(text.format(name=name, task=plan.components["task"].name))
 
 
 def _in_training(keys: dict[str, tuple[array, array]]) -> dict[str, dict[str, int]]:
@@ -180,6 +197,6 @@ def _counted(of_split: Sequence[array], trained: Sequence[np.ndarray]) -> dict[s
 
 
 def _is_example(item: object) -> bool:
-    if not isinstance(item, Example) or not isinstance(item.labels, tuple):
+    if not isinstance(item, Example) or not all(isinstance(each, tuple) for each in item[2:]):
         return False
-    return all(isinstance(text, str) for text in (item.source, item.target, *item.labels))
+    return all(isinstance(text, str) for text in (item.source, *item.references, *item.labels))

@@ -15,6 +15,7 @@ import platformdirs
 from paddle_tfm.data.fetch import Unreachable, fetch
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import json_value, sha256, write_whole
+from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS, Dataset, Example, RemoteFile
 
 if TYPE_CHECKING:
@@ -110,12 +111,16 @@ def _fetch(files: Sequence[RemoteFile], where: Path) -> None:
     except Unreachable as error:
         missing = [file for file in files if not (where / file.name).is_file()]
         listing = "".join(f"\n  {file.name}  from {' or '.join(file.urls)}" for file in missing)
-        raise UserError(f"{where.name} cannot be fetched: {error}. Put into {where} by hand:{listing}") from error
+        text = _("{name} cannot be fetched: {error}. Put into {where} by hand:{listing}")
+        raise UserError(text.format(name=where.name, error=error, where=where, listing=listing)) from error
     except OSError as error:
         names = ", ".join(file.name for file in files if not (where / file.name).is_file())
+        text = _(
+            "{where} lacks {files} and cannot be written: {why}; set {variable} to a folder that has what is "
+            "missing, or to one that can be written"
+        )
         raise UserError(
-            f"{where} lacks {names} and cannot be written: {error.strerror or error}; set {VARIABLE} to a folder "
-            "that has what is missing, or to one that can be written"
+            text.format(where=where, files=names, why=error.strerror or error, variable=VARIABLE)
         ) from error
 
 
@@ -141,10 +146,12 @@ def _check(files: Sequence[RemoteFile], where: Path) -> None:
 def _mismatch(file: RemoteFile, path: Path, actual: str, expected: str) -> str:
     start = f"{path}: its SHA-256 is {actual[:16]}…, but"
     if file.sha256 is None:
-        return (
-            f"{start} was {expected[:16]}… when first used; to accept another, delete it and {path.with_name(RECORD)}"
+        return _("{start} was {expected}… when first used; to accept another, delete it and {record}").format(
+            start=start, expected=expected[:16], record=path.with_name(RECORD)
         )
-    return f"{start} should be {expected[:16]}…; delete it, so that it is fetched again"
+    return _("{start} should be {expected}…; delete it, so that it is fetched again").format(
+        start=start, expected=expected[:16]
+    )
 
 
 def _record(where: Path) -> dict[str, dict]:

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from paddle_tfm.files import sha256
+from paddle_tfm.language import _
 from paddle_tfm.protocols import RemoteFile
 
 TIMEOUT_SECONDS = 30.0  # without a byte, after which a connection is abandoned
@@ -79,7 +80,7 @@ def fetch(file: RemoteFile, path: Path) -> None:
                 return
     finally:
         part.unlink(missing_ok=True)
-    raise Unreachable("; ".join(dict.fromkeys(reasons)) or "no address of it is known")
+    raise Unreachable("; ".join(dict.fromkeys(reasons)) or _("no address of it is known"))
 
 
 def _try_mirror(url: str, file: RemoteFile, part: Path, progress: Progress) -> None:
@@ -89,7 +90,7 @@ def _try_mirror(url: str, file: RemoteFile, part: Path, progress: Progress) -> N
             _receive(url, part, file.size, progress)
             if file.sha256 in (None, sha256(part)):
                 return
-            raise _TransientError("gives another file (its SHA-256 differs)")
+            raise _TransientError(_("gives another file (its SHA-256 differs)"))
         except _TransientError as error:
             if number == TRIES:
                 raise Unreachable(str(error)) from error
@@ -105,17 +106,19 @@ def _receive(url: str, part: Path, size: int | None, progress: Progress) -> None
     """
     with _open(url) as response, part.open("wb") as file:
         if response.headers.get_content_type() == "text/html":
-            raise Unreachable("answers with a web page")
+            raise Unreachable(_("answers with a web page"))
         length, done = response.headers.get("Content-Length", ""), 0
         total = int(length) if length.isdigit() else size
         if None not in (total, size) and total != size:
-            raise Unreachable(f"gives another file ({total:,} bytes instead of {size:,})")
+            raise Unreachable(
+                _("gives another file ({total:,} bytes instead of {size:,})").format(total=total, size=size)
+            )
         progress(done, total)
         for block in _blocks(response):
             done += file.write(block)
             progress(done, total)
     if total not in (None, done):
-        raise _TransientError("ends the connection early")
+        raise _TransientError(_("ends the connection early"))
 
 
 def _open(url: str) -> http.client.HTTPResponse:
@@ -144,5 +147,7 @@ def _blocks(response: http.client.HTTPResponse) -> Iterator[bytes]:
 def _cause(error: Exception) -> str:
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):
-        return "does not answer in time"
-    return f"cannot be reached: {getattr(reason, 'strerror', None) or reason or type(reason).__name__}"
+        return _("does not answer in time")
+    return _("cannot be reached: {why}").format(
+        why=getattr(reason, "strerror", None) or reason or type(reason).__name__
+    )

@@ -9,7 +9,7 @@ import io
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from encodings.aliases import aliases
 from functools import partial
@@ -190,7 +190,14 @@ def decoded(file: Any, name: File, encoding: str | None = None, undecodable: lis
         errors = "strict" if undecodable is None else "replace"
         yield from iter(partial(io.TextIOWrapper(file, encoding, errors, newline="\n").readline, LINE_BYTES), "")
         return
-    for number, line in enumerate(raw_lines(file.readline, name), 1):
+    yield from decoded_lines(raw_lines(file.readline, name), name, encoding, undecodable)
+
+
+def decoded_lines(
+    raw: Iterable[bytes], name: File, encoding: str, undecodable: list[int] | None = None
+) -> Iterator[str]:
+    """Lines of bytes as texts: `lines`. The mark of `utf-8-sig` stands in the first."""
+    for number, line in enumerate(raw, 1):
         try:
             yield line.decode(encoding)
         except UnicodeDecodeError as error:

@@ -28,13 +28,14 @@ def rows(
     languages: Sequence[int | str] | None,
     encoding: str | None,
     say: Callable[[str], None],
-) -> Iterator[tuple[int, str, str]]:
-    """(line number, source, target) of each unit; either text may be empty.
+) -> Iterator[tuple[int, list[str]]]:
+    """(line number, source and target) of each unit; any text may be empty.
 
     No DTD is loaded, no entity of its own resolved, and nothing fetched; libxml2 bounds depth and length.
 
     Args:
-        languages: of source and target in a TMX: `en` is also `en-US`. Default: the two that its first unit has.
+        languages: of source and target in a TMX, and of further references: `en` is also `en-US`. Default: the two that
+            its first unit has.
     Raises:
         UserError: it is not well-formed, holds no unit, or not the languages.
     """
@@ -51,10 +52,10 @@ def rows(
                     source, target = languages
                     text = _("{path}: source is `{source}`, target `{target}`; `columns` names others")
                     say(text.format(path=path, source=source, target=target))
-                source, target = (_of(str(language), texts) for language in languages)
+                row = [_of(str(language), texts) for language in languages]
             else:
-                source, target = (_text(unit.find(f"{{*}}{side}"), path) for side in ("source", "target"))
-            yield unit.sourceline, source, target
+                row = [_text(unit.find(f"{{*}}{side}"), path) for side in ("source", "target")]
+            yield unit.sourceline, row
             unit.clear()
             while unit.getprevious() is not None:  # read, and free
                 del unit.getparent()[0]

@@ -19,8 +19,8 @@ from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.language import _, enumerated
 from paddle_tfm.randomness import digest
 
-Pair = tuple[str, str]
-Row = tuple[int, str, str]  # number of its line, source, target; either text may be empty
+Pair = tuple[str, ...]  # source and target; of a test perhaps more references
+Row = tuple[int, Sequence[str]]  # number of its line, texts of a pair, each of which may be empty
 DELIMITERS = ("\t", ";", ",", "|")  # of a .csv; where two fit alike, the first
 SAMPLE = 20  # lines of a .csv by which its delimiter is chosen
 MAX_RATIO = 1000
@@ -33,11 +33,12 @@ class Files:
     """Files of pairs, and how they are read: `{files: [a.en, a.de], ratio: 3}` in a recipe.
 
     Args:
-        files: one of pairs; or one of sources and one of targets, line by line. ratio: how often each pair stands in an
-            epoch; 2.25: two times, and a quarter of them, chosen by a hash, once more.
-        columns: where source and target stand: numbers from 0, or names of the header, of a table; keys of JSON, where
-            `translation.en` goes deeper; languages of a TMX. encoding: of all bytes; default: by the byte order mark,
-            else UTF-8.
+        files: one of pairs; or one of sources and one of targets, line by line; of a test one for each reference.
+            ratio: how often each pair stands in an epoch; 2.25: two times, and a quarter of them, chosen by a hash,
+            once more.
+        columns: where source and target stand, and a test's further references: numbers from 0, or names of the header,
+            of a table; keys of JSON, where `translation.en` goes deeper and `references.0` into a list; languages of a
+            TMX. encoding: of all bytes; default: by the byte order mark, else UTF-8.
         delimiter: between the columns of a table. Default: a TAB; of a .csv what fits its first lines. header: whether
             the first line of a table is none of pairs. Default: where `columns` are names. quoted: whether quotation
             marks enclose cells, as in CSV. Default: where the delimiter is no TAB.
@@ -57,8 +58,17 @@ class Files:
         return self.files if isinstance(self.files, str) else enumerated(self.files)
 
     def require_sound(self, option: str) -> None:
-        """Raises ValueError where a setting is out of range; `option` is what the files are given by."""
-        if isinstance(self.files, list) and len(self.files) != 2:
+        """Raises ValueError where a setting is out of range; `option` is what the files are given by, of which `train`
+        has one target a source."""
+        columns = [0, 1] if self.columns is None else self.columns
+        for what, several in (("files", self.files), ("columns", columns)):
+            if option == "train" and isinstance(several, list) and len(several) > 2:
+                text = _(
+                    "`{option}` has {number} {what}, but a training pair has one target; several references are for "
+                    "`valid` and `test`, with `columns` of their own: `test: {{files: test.tsv, columns: [0, 1, 2]}}`"
+                )
+                raise ValueError(text.format(option=option, number=len(several), what=what))
+        if isinstance(self.files, list) and len(self.files) < 2:
             text = _("`{option}` must be one file or two, but has {number}")
             raise ValueError(text.format(option=option, number=len(self.files)))
         if not 0 < self.ratio <= MAX_RATIO:
@@ -68,9 +78,8 @@ class Files:
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
             text = _("`delimiter` must be one character between the cells of a table, but is {delimiter}")
             raise ValueError(text.format(delimiter=repr(self.delimiter)))
-        columns = [0, 1] if self.columns is None else self.columns
         named = all(isinstance(column, str) and column for column in columns)
-        if len(columns) != 2 or not (named or all(isinstance(column, int) and column >= 0 for column in columns)):
+        if len(columns) < 2 or not (named or all(isinstance(column, int) and column >= 0 for column in columns)):
             text = _(
                 "`columns` must be two numbers from 0 on, or two names, those of source and target, but is {columns}"
             )
@@ -88,40 +97,39 @@ def ignore(sentence: str) -> None:
     """Say it to nobody."""
 
 
-def pairs(files: Files, drop_empty: bool = False, say: Callable[[str], None] = ignore) -> Iterator[Pair]:
+def pairs(files: Files, dropped: dict[str, int] | None = None, say: Callable[[str], None] = ignore) -> Iterator[Pair]:
     """The pairs of files that are read as they say.
 
     Args:
-        drop_empty: leave pairs out of which one side is empty. say: is called with what a user should know: how many
-            these are, and what was guessed of a file.
+        dropped: pairs of which one text is empty are left out, and their number in these files stands here. None: they
+            are refused. say: is called with what was guessed of a file.
     Raises:
         UserError: with file and line: what cannot be read; that pairs have an empty side.
     """
     if isinstance(files.files, list):
-        rows = _side_by_side(files.files[0], files.files[1], files.encoding)
+        rows = _side_by_side(files.files, files.encoding)
     else:
         rows = _rows(files.files, files, say)
     number, empty = 0, []
-    for line, source, target in rows:
-        if not source and not target:
+    for line, texts in rows:
+        if not any(texts):
             continue
         number += 1
-        if not source or not target:
-            empty.append((line, "target" if source else "source"))
-        elif drop_empty or not empty:  # else only counted
-            yield source, target
+        if not all(texts):
+            side = texts.index("")
+            reference = _("line {line}: reference {number}") if len(texts) > 2 else _("line {line}: the target")
+            empty.append((reference if side else _("line {line}: the source")).format(line=line, number=side))
+        elif dropped is not None or not empty:  # else only counted
+            yield tuple(texts)
     if not empty:
         return
-    sides = {"source": _("line {line}: the source"), "target": _("line {line}: the target")}
-    which = _(", ").join(
-        [*(sides[side].format(line=line) for line, side in empty[:SHOWN]), *["…"][: len(empty) > SHOWN]]
-    )
+    which = _(", ").join([*empty[:SHOWN], *["…"][: len(empty) > SHOWN]])
     sentence = _("{files}: a side is empty in {empty} of {number} pairs ({which})").format(
         files=files, empty=f"{len(empty):,}", number=f"{number:,}", which=which
     )
-    if not drop_empty:
+    if dropped is None:
         raise UserError(_("{sentence}; mend them, or leave them out: `drop_empty: true`").format(sentence=sentence))
-    say(_("{sentence}; they were dropped").format(sentence=sentence))
+    dropped[str(files)] = len(empty)
 
 
 def _rows(path: str, files: Files, say: Callable[[str], None]) -> Iterator[Row]:
@@ -164,15 +172,15 @@ def _table(texts: Iterator[str], path: File, files: Files, is_csv: bool, say: Ca
             which = of_number if isinstance(columns[0], int) else f"`{columns}`"
             text = _("{place}: {number} columns, but `columns` asks for {which}")
             raise UserError(text.format(place=at_line(path, number), number=len(cells), which=which))
-        source, target = (cells[column].strip() for column in wanted)
+        row = [cells[column].strip() for column in wanted]
         if guessed and first:
             is_said = files.header is not None or isinstance(columns[0], str)
             text = _("{path}: has {delimiter} between columns; its first pair is {source} → {target}{skip}")
             skip = "" if is_said else _("; `header: true` would skip it")
-            shown = {"source": repr(source), "target": repr(target)}
+            shown = {"source": repr(row[0]), "target": repr(row[1])}
             say(text.format(path=path, delimiter=_shown(delimiter), **shown, skip=skip))
         first = False
-        yield number, source, target
+        yield number, row
 
 
 def _cells(texts: Iterator[str], path: File, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[str]]]:
@@ -212,37 +220,37 @@ def _one_cell(line: str, delimiter: str) -> str:
     return _("no {delimiter} between source and target{hint}").format(delimiter=_shown(delimiter), hint=hint)
 
 
-def _side_by_side(source_path: File, target_path: File, encoding: str | None) -> Iterator[Row]:
-    """Line n of the one file with line n of the other."""
-    count = [0, 0]
-    for source, target in zip_longest(lines(source_path, encoding), lines(target_path, encoding)):
-        count[0] += source is not None
-        count[1] += target is not None
-        if sum(count) == 2 and (text := next((each for each in (source, target) if markup.is_markup(each or "")), "")):
+def _side_by_side(paths: Sequence[File], encoding: str | None) -> Iterator[Row]:
+    """Line n of each file."""
+    counts = [0] * len(paths)
+    for number, row in enumerate(zip_longest(*(lines(path, encoding) for path in paths)), 1):
+        if number == 1 and (path := next((path for path, text in zip(paths, row) if markup.is_markup(text or "")), "")):
             sentence = _(
                 "{path}: is XML, and two files are read side by side, line by line; a TMX or XLIFF is given alone"
             )
-            raise UserError(sentence.format(path=source_path if text is source else target_path))
-        if source is not None and target is not None:
-            yield count[0], source.strip(), target.strip()
-    if count[0] != count[1]:
-        sentence = _(
-            "{source} has {sources} lines, but {target} has {targets}: line n of the one must translate line n of the "
-            "other"
-        )
-        raise UserError(sentence.format(source=source_path, sources=count[0], target=target_path, targets=count[1]))
+            raise UserError(sentence.format(path=path))
+        texts = [text.strip() for text in row if text is not None]
+        if len(texts) == len(paths):
+            yield number, texts
+        counts = [count + (text is not None) for count, text in zip(counts, row)]
+    for path, count in zip(paths, counts):
+        if count != counts[0]:
+            sentence = _(
+                "{source} has {sources} lines, but {target} has {targets}: line n of the one must translate line n of "
+                "the other"
+            )
+            raise UserError(sentence.format(source=paths[0], sources=counts[0], target=path, targets=count))
 
 
 # ----------------------------------------------------------------------------------------------------------------- JSON
 
 
 def _json(texts: Iterator[str], path: File, keys: Sequence[int | str]) -> Iterator[Row]:
-    """Source and target out of JSON objects, one a line or in a list. A key may go deeper: `translation.en`."""
+    """The texts of pairs out of JSON objects, one a line or in a list. A key may go deeper: `translation.en`."""
     first = next((line for line in texts if line.strip()), "")
     items = _of_list if first.lstrip().startswith("[") else _of_lines
     for number, row in items(chain([first], texts), path):
-        source, target = (_text(row, str(key), at_line(path, number)) for key in keys)
-        yield number, source, target
+        yield number, [_text(row, str(key), at_line(path, number)) for key in keys]
 
 
 def _of_lines(texts: Iterator[str], path: File) -> Iterator[tuple[int, object]]:
@@ -281,13 +289,26 @@ def _not_json(where: File, why: object) -> str:
 def _text(row: object, key: str, where: str) -> str:
     value, rest = row, key
     while rest:
+        name = rest.partition(".")[0]
+        if isinstance(value, list) and name.isdecimal():
+            if int(name) >= len(value):
+                text = _("{where}: `columns` asks for `{key}`, counted from 0, but there are {number} texts")
+                raise UserError(text.format(where=where, key=key, number=len(value)))
+            value, rest = value[int(name)], rest[len(name) + 1 :]
+            continue
         if not isinstance(value, Mapping):
             text = _("{where}: must hold an object with `{key}`, but holds {value}")
             raise UserError(text.format(where=where, key=key, value=repr(str(value)[:40])))
-        name = rest if rest in value else rest.partition(".")[0]
+        name = rest if rest in value else name
         if name not in value:
             raise UserError(f"{where}: {unknown('key', name, value)}")
         value, rest = value[name], rest[len(name) + 1 :]
+    if isinstance(value, list) and value:
+        names = ", ".join(f"{key}.{i}" for i in range(len(value)))
+        text = _(
+            "{where}: `{key}` is a list of {number}; several references of a test are named: `columns: […, {names}]`"
+        )
+        raise UserError(text.format(where=where, key=key, number=len(value), names=names))
     if not isinstance(value, str):
         text = _("{where}: `{key}` must be a text, but is {value}")
         raise UserError(text.format(where=where, key=key, value=str(value)[:40]))

@@ -16,6 +16,7 @@ from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.vocabulary import EOS
 from paddle_tfm.errors import UserError
 from paddle_tfm.inference.translate import Translation
+from paddle_tfm.language import _
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Example, Tap
 
@@ -56,11 +57,12 @@ def align(
     """
     decoder = model.decoder
     if decoder is None or model.encoder is None:
-        raise UserError("an alignment is cross-attention, for which a model must have an encoder and a decoder")
+        raise UserError(_("an alignment is cross-attention, for which a model must have an encoder and a decoder"))
     layers = len(decoder.layers)
     layer = layers - 1 if layer is None else layer
     if not 0 <= layer < layers:
-        raise UserError(f"attention layer {layer}: the decoder has the layers 0 to {layers - 1}")
+        sentence = _("attention layer {layer}: the decoder has the layers 0 to {last}")
+        raise UserError(sentence.format(layer=layer, last=layers - 1))
     sources = [tuple(codec.source.tokenize(text)) for text in texts]
     weights = [np.zeros((len(out.ids), len(source)), np.float32) for source, out in zip(sources, outputs)]
     nonempty = [i for i, matrix in enumerate(weights) if matrix.size]
@@ -68,10 +70,8 @@ def align(
     for batch in in_order(examples, max_tokens):
         batch_weights = _cross_attention(model, batch.tensors(), layer)  # [B, T, S]
         if batch_weights is None:
-            raise UserError(
-                f"attention layer {layer}: the cross-attention of this model has no weights to show "
-                f"({type(decoder.layers[layer].cross_attention).__name__})"
-            )
+            sentence = _("attention layer {layer}: the cross-attention of this model has no weights to show ({name})")
+            raise UserError(sentence.format(layer=layer, name=type(decoder.layers[layer].cross_attention).__name__))
         for i, padded in zip(batch.index, batch_weights):
             matrix = weights[nonempty[i]]
             matrix[:] = padded[: matrix.shape[0], : matrix.shape[1]]
@@ -103,7 +103,8 @@ class AlignmentFolder:
 
     def __init__(self, folder: Path, warn: Callable[[str], None]):
         if folder.exists() and any(folder.iterdir()):
-            raise UserError(f"{folder}: there are files in it already; name a new folder for the alignments")
+            text = _("{folder}: there are files in it already; name a new folder for the alignments")
+            raise UserError(text.format(folder=folder))
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.pictures, self.warn = folder, PICTURES, warn
         self.lines, self.warned = 0, False

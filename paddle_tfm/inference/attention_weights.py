@@ -10,6 +10,7 @@ import numpy as np
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Example, Tap
 
@@ -47,16 +48,17 @@ def read_by(run: Run, text: str) -> Reading:
         UserError: the text is empty, has too many pieces for the model, or none of its attentions records weights.
     """
     if not text.strip():
-        raise UserError("there is nothing to attend to in an empty text")
+        raise UserError(_("there is nothing to attend to in an empty text"))
     pieces, longest = len(run.codec.source.tokenize(text)), run.model.max_length - 1
     if pieces > longest:
-        raise UserError(f"{pieces} pieces are more than the {longest} that the model reads (model.max_length)")
+        sentence = _("{pieces} pieces are more than the {longest} that the model reads (model.max_length)")
+        raise UserError(sentence.format(pieces=pieces, longest=longest))
     if run.model.encoder is None:
         source, output = "", text
     else:
         source, output = text, run.hypotheses([text])[0][0].text
     if not (attentions := head_weights(run.model, run.codec, source, output)):
-        raise UserError("no attention of this model has weights to show")
+        raise UserError(_("no attention of this model has weights to show"))
     return Reading(output, attentions)
 
 

@@ -13,6 +13,7 @@ from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.vocabulary import BOS, UNKNOWN
 from paddle_tfm.errors import UserError
 from paddle_tfm.inference.translate import Translation
+from paddle_tfm.language import _
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import MASKED_SCORE, Decoding, Excerpt, Hypothesis, Search
 from paddle_tfm.search.constraints import Constrained
@@ -110,7 +111,8 @@ def generate(
     encoded, constraints = codec.encode(Excerpt("", prompt)), search.constraints()
     if UNKNOWN in encoded.target:
         lacking = [piece for piece, i in zip(codec.target.tokenize(prompt), encoded.target) if i == UNKNOWN]
-        raise UserError(f"prompt '{prompt}': the model has no piece {', '.join(map(repr, dict.fromkeys(lacking)))}")
+        text = _("prompt '{prompt}': the model has no piece {pieces}")
+        raise UserError(text.format(prompt=prompt, names=", ".join(map(repr, dict.fromkeys(lacking)))))
     max_length = length if constraints.max_length is None else min(length, constraints.max_length)
     stream = _TextStream(codec, encoded.target, on_text)
     decode = functools.partial(continue_ids, model) if decode is None else decode

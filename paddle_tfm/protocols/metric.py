@@ -13,7 +13,8 @@ from paddle_tfm.units import UNITS
 
 class Prediction(NamedTuple):
     """One translated example. Texts are what people read, white space squeezed; `reference` is the corpus' own, with
-    its case and rare characters. Pieces are the tokenizer's; texts that come from a file have none."""
+    its case and rare characters. Pieces are the tokenizer's; texts that come from a file have none. `others` are
+    references beside the first, as many in each prediction of a split."""
 
     source: str
     reference: str
@@ -21,6 +22,12 @@ class Prediction(NamedTuple):
     reference_pieces: tuple[str, ...] = ()
     hypothesis_pieces: tuple[str, ...] = ()
     score: float = 0.0
+    others: tuple[str, ...] = ()
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The first and the others."""
+        return (self.reference, *self.others)
 
 
 class Likelihood(NamedTuple):
@@ -62,6 +69,7 @@ class Metric(Component):
     higher_is_better: ClassVar[bool] = True
     needs_search: ClassVar[bool] = True  # False: the likelihood is enough (perplexity)
     needs_pieces: ClassVar[bool] = False  # True: texts are not enough, so that it cannot score a file of them
+    several_references: ClassVar[bool] = False  # True: it takes all `references`; else the first, which is said
     per_piece: ClassVar[bool] = False  # True: who cuts texts into other pieces gets another number, nothing to compare
     unit: ClassVar[Literal["", "%", "points"]] = ""  # "%": 0.997 is shown as 99.7%; "points": 0 to 100 by itself, 34.21
 
@@ -93,6 +101,9 @@ class Metric(Component):
             raise ValueError("`predictions` must hold at least one")
         return self.value(self.statistics(predictions).sum(0))
 
-    def signature(self) -> str:
-        """What must stand beside the number for others to compare with it (version, tokenization); else ""."""
-        return ""
+    def signature(self, references: int = 1) -> str:
+        """What must stand beside the number for others to compare with it (version, tokenization); else "". Default:
+        how many of the `references` that each text has are taken, where it has several."""
+        if references == 1:
+            return ""
+        return f"nrefs:{references}" if self.several_references else f"nrefs:1-of-{references}"

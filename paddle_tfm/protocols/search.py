@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from paddle_tfm.protocols.component import Component
@@ -37,6 +37,7 @@ class Decoding:
     At first there is a row for each sentence of the batch. `max_lengths` [B]: the longest output allowed, in tokens.
     `sentences` [B]: each one's number among all of the call, which a random draw may be keyed by (not by the row).
     `wanted`: how many outputs of a sentence somebody reads, so that a search may end once these are certain; None: all.
+    `required` [B]: token sequences that each output of a sentence must hold; they fit into `max_lengths`; None: none.
     """
 
     bos: int
@@ -44,6 +45,7 @@ class Decoding:
     max_lengths: list[int]
     sentences: list[int]
     wanted: int | None = None
+    required: Sequence[Sequence[Sequence[int]]] | None = None
 
     def advance(self, tokens: Tensor) -> Tensor:
         """Feed the last tokens int64 [R] and get log-probabilities float32 [R, V'] of the next. One of MASKED_SCORE / 2
@@ -83,6 +85,7 @@ class Search(Component):
     kind: ClassVar[str] = "search"
     nbest: int = 1  # how many hypotheses `run` returns for a sentence at most
     greedy_with: ClassVar[Mapping[str, object] | None] = None  # options with which it is greedy search; None: never
+    places_required: ClassVar[bool] = False  # whether it reads `Decoding.required`
 
     def limit(self, source_length: int) -> int:
         """The longest output, in tokens, for a source of so many tokens."""

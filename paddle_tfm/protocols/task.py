@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, NamedTuple
 
 from paddle_tfm.protocols.component import Component
@@ -11,11 +11,18 @@ SPLITS = ("train", "valid", "test")
 
 
 class Example(NamedTuple):
-    """One pair of texts. `labels`, where a task has them, name the source (one) or each of its pieces (as many)."""
+    """One pair of texts. `labels`, where a task has them, name the source (one) or each of its pieces (as many).
+    `others` are references beside the target, as many in each example of a split; none in the training split."""
 
     source: str
     target: str
     labels: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The target and the others."""
+        return (self.target, *self.others)
 
     @property
     def ends(self) -> bool:
@@ -82,3 +89,7 @@ class Task(Component):
         """What a user should know of the files after `examples` has read them: what was guessed, and what was left out.
         Default: nothing."""
         return ()
+
+    def dropped(self) -> Mapping[str, int]:
+        """How many examples an option left out, as `option=value`, of what `examples` has read. Default: none."""
+        return {}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from paddle_tfm.errors import Problem, RecipeError, UserError, unknown
 from paddle_tfm.files import PARTIAL
+from paddle_tfm.language import _
 from paddle_tfm.recipe import limits
 from paddle_tfm.recipe.merging import is_replaced, leaves, origins_below, override
 from paddle_tfm.recipe.sections import ablate, claims, equal, ladder, tuning
@@ -145,7 +146,8 @@ class Recipe:
     def require_one_model(self) -> None:
         """Raises UserError where the command line gave a setting several values, for what takes one model."""
         if self.axes:
-            raise UserError(f"override '{self.axes[0]}': several values are for `run`, `check` and `show`; give one")
+            text = _("override '{override}': several values are for `run`, `check` and `show`; give one")
+            raise UserError(text.format(override=self.axes[0]))
 
     def runs(self) -> list[RunSpec]:
         """Every variant under every seed: all variants of a seed before the next seed, so that an interrupted
@@ -215,7 +217,7 @@ def _incoherent(
     settings where they are sound. `settings` are those of the whole recipe, and `sound_seeds` says whether its seeds
     are right, where other parts may not be."""
     labels = Counter(label for label, _ in recipe.grid()) if recipe.data.get("grid") else Counter()
-    for name, (overrides, _) in recipe.written_variants().items():
+    for name, (overrides, _places) in recipe.written_variants().items():
         yield from _variant_problems(recipe, name, overrides, labels[name])
     for each in ablate.problems(recipe.data):
         yield locate(each, recipe.origins)
@@ -246,32 +248,36 @@ def _variant_problems(recipe: Recipe, name: str, overrides: Mapping, combination
     section = next((key for key in ("grid", "variants", "ablate") if recipe.data.get(key)), "variant")
     path = f"variants.{name}" if section == "variants" else section
     if not re.fullmatch(r"[^/\\.\x00-\x1f][^/\\\x00-\x1f]{0,99}", name):
-        sentence = (
-            f"{name!r} must be a folder's name: at most 100 characters, no slash, no control character, no dot "
-            "at its beginning"
-        )
+        sentence = _(
+            "{name!r} must be a folder's name: at most 100 characters, no slash, no control "
+            "character, no dot at its beginning"
+        ).format(name=name)
         yield locate(Problem(path, sentence), recipe.origins)
     if name in OF_A_SWEEP or name.endswith(PASSING):
-        sentence = f"{name!r} is the name of what a sweep writes itself; call it otherwise"
+        sentence = _("{name!r} is the name of what a sweep writes itself; call it otherwise").format(name=name)
         yield locate(Problem(path, sentence), recipe.origins)
     if combinations > 1:
-        sentence = f"two combinations are called '{name}'; write `variants`, each with a name of its own"
+        sentence = _("two combinations are called '{name}'; write `variants`, each with a name of its own").format(
+            name=name
+        )
         yield locate(Problem(path, sentence), recipe.origins)
-    yield from _override_problems(recipe, f"variant '{name}'", path, overrides)
+    yield from _override_problems(recipe, "variant", name, path, overrides)
 
 
-def _override_problems(recipe: Recipe, who: str, path: str, overrides: Mapping) -> Iterator[Problem]:
-    """Keys that only the recipe has, and what the command line set in vain: `who`, at `path`, sets it too."""
+def _override_problems(recipe: Recipe, part: str, name: str, path: str, overrides: Mapping) -> Iterator[Problem]:
+    """Keys that only the recipe has, and what the command line set in vain: a part of this
+    name, at `path`, sets it too."""
     for key in overrides:
         if key.split(".")[0] in OF_THE_RECIPE:
-            sentence = f"belongs to the recipe; a {who.split()[0]} cannot set it"
+            sentence = _("belongs to the recipe; a {part} cannot set it").format(part=_(part))
             yield locate(Problem(f"{path}.{key}", sentence), recipe.origins)
         for leaf in leaves({key: overrides[key]}) if path != "ablate" else ():  # there the full model is set
             for overridden in (overridden for overridden in recipe.overridden if is_replaced(overridden, leaf)):
-                sentence = f"{who} sets {leaf} itself, so this would change nothing there"
-                another = f"several values, {key}=…,…, take the place of the grid's"
-                instead = another if path == "grid" else f"override {path}.{leaf}"
-                yield Problem(overridden, f"{sentence}; {instead}", COMMAND_LINE)
+                text = _("{part} '{name}' sets {leaf} itself, so this would change nothing there")
+                sentence = text.format(part=_(part), name=name, leaf=leaf)
+                another = _("several values, {key}=…,…, take the place of the grid's").format(key=key)
+                instead = another if path == "grid" else _("override {path}.{leaf}").format(path=path, leaf=leaf)
+                yield Problem(overridden, f"{sentence}{_('; ')}{instead}", COMMAND_LINE)
 
 
 def _ladder_problems(recipe: Recipe) -> Iterator[Problem]:
@@ -279,16 +285,16 @@ def _ladder_problems(recipe: Recipe) -> Iterator[Problem]:
     for problem in ladder.problems(recipe.written_variants(), recipe.data):
         yield locate(problem, recipe.origins)
     for size, settings in ladder.sizes_of(recipe.data).items():
-        yield from _override_problems(recipe, f"size '{size}'", f"ladder.sizes.{size}", settings)
+        yield from _override_problems(recipe, "size", size, f"ladder.sizes.{size}", settings)
 
 
 def _seed_problems(recipe: Recipe, sound_seeds: bool) -> list[Problem]:
     """Seeds are added for variants that are compared, and claims know nothing of looks."""
     sentence = ""
     if sound_seeds and recipe.seed_plan() and len(recipe.written_variants()) == 1:
-        sentence = "are added until variants are told apart, but there is one variant; write `seeds: [1, 2, 3]`"
+        sentence = _("are added until variants are told apart, but there is one variant; write `seeds: [1, 2, 3]`")
     elif sound_seeds and recipe.seed_plan() and recipe.data.get("claims"):
-        sentence = "are added until variants are told apart; `claims` need a list that is set before, `[1, 2, 3]`"
+        sentence = _("are added until variants are told apart; `claims` need a list that is set before, `[1, 2, 3]`")
     return [locate(Problem("seeds", sentence), recipe.origins)] if sentence else []
 
 

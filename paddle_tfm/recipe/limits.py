@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Iterable
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 
 BYTES = 1_000_000  # of a recipe's file
 DEPTH = 50  # mappings and lists within each other
@@ -19,4 +20,5 @@ def require_variants(who: str, axes: Iterable[Collection]) -> None:
     lengths = [len(values) for values in axes]
     if (number := math.prod(lengths)) > VARIANTS:
         product = " × ".join(str(length) for length in lengths)
-        raise UserError(f"{who}: would be {product} = {number:,} variants, but at most {VARIANTS:,} are trained")
+        text = _("{who}: would be {product} = {number:,} variants, but at most {most:,} are trained")
+        raise UserError(text.format(who=who, product=product, number=number, most=VARIANTS))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.recipe import limits, yaml_lines
 from paddle_tfm.recipe.expansion import Recipe, RunSpec, label
 from paddle_tfm.recipe.merging import is_replaced, leaves, origins_below, override
@@ -41,7 +42,7 @@ def load(name: str, overrides: Iterable[str] = (), fast: bool = False) -> Recipe
     for key, items in settings:
         if len(items) > 1:
             if key in axes:
-                raise UserError(f"{key} has two lists of values; write one")
+                raise UserError(_("{key} has two lists of values; write one").format(key=key))
             axes[key] = items
         elif key != BASELINE:
             _set(recipe, key, items[0])
@@ -60,7 +61,8 @@ def load_single(path: Path) -> RunSpec:
     """
     runs = load(str(path)).runs()
     if len(runs) != 1:
-        raise UserError(f"{path}: a run has one variant and one seed, but this recipe is of {len(runs):,} runs")
+        text = _("{path}: a run has one variant and one seed, but this recipe is of {number:,} runs")
+        raise UserError(text.format(path=path, number=len(runs)))
     return runs[0]
 
 
@@ -68,9 +70,10 @@ def _setting(text: str) -> tuple[str, list[object]]:
     """The path and the values of an override."""
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not all(key.split(".")):
-        raise UserError(f"override '{text}' must look like a.b=value, for instance train.steps=500")
+        raise UserError(_("override '{text}' must look like a.b=value, for instance train.steps=500").format(text=text))
     if key.count(".") > limits.DEPTH:
-        raise UserError(f"override '{text[:60]}…': nested more than {limits.DEPTH} deep")
+        sentence = _("override '{text}…': nested more than {depth} deep")
+        raise UserError(sentence.format(text=text[:60], depth=limits.DEPTH))
     return key, _values(key, value)
 
 
@@ -90,15 +93,19 @@ def _values(path: str, text: str) -> list[object]:
     """
     items = yaml_lines.values(text)
     if items == [text] and re.search(r",\s*,|,$", text):
-        raise UserError(f"override '{path}={text}': nothing stands before or behind one of its commas")
+        said = _("override '{path}={text}': nothing stands before or behind one of its commas")
+        raise UserError(said.format(path=path, text=text))
     if len(items) > 1 and path.split(".")[0] in OF_NO_VARIANT:
-        raise UserError(
-            f"override '{path}={text}': '{path.split('.')[0]}' belongs to the recipe and takes one value; a list is "
-            f"written in brackets, {path}=[{text}], and a text with commas in quotes"
+        said = _(
+            "override '{path}={text}': '{key}' belongs to the recipe and takes one value; a list is written in "
+            "brackets, {path}=[{text}], and a text with commas in quotes"
         )
+        raise UserError(said.format(path=path, text=text, key=path.split(".")[0]))
     if twice := [item for item in items if items.count(item) > 1]:
-        sentence = f"'{yaml_lines.recipe_text(twice[0])}' is there twice, and would be compared with itself"
-        raise UserError(f"override '{path}={text}': {sentence}")
+        sentence = _("'{value}' is there twice, and would be compared with itself").format(
+            value=yaml_lines.recipe_text(twice[0])
+        )
+        raise UserError(_("override '{path}={text}': {sentence}").format(path=path, text=text, sentence=sentence))
     return items
 
 
@@ -115,7 +122,8 @@ def _expand(recipe: Recipe, axes: Mapping[str, Sequence[object]]) -> None:
         return
     _require_apart(recipe, axes)
     if recipe.data.get("ablate"):
-        raise UserError(f"{next(iter(axes))}= with several values makes a grid, but the recipe has `ablate`; give one")
+        text = _("{key}= with several values makes a grid, but the recipe has `ablate`; give one")
+        raise UserError(text.format(key=next(iter(axes))))
     recipe.axes = list(axes)
     for key in ("duration", "fast", "claims"):
         recipe.data.pop(key, None)  # they are of the recipe's own variants
@@ -137,10 +145,12 @@ def _require_apart(recipe: Recipe, axes: Mapping[str, Sequence[object]]) -> None
     """Raises UserError where two lists are of one setting, or an override of one value would change nothing."""
     for one, other in itertools.combinations(axes, 2):
         if f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}."):
-            raise UserError(f"{one}= and {other}= are two lists of values of one setting; write `variants` in a recipe")
+            text = _("{one}= and {other}= are two lists of values of one setting; write `variants` in a recipe")
+            raise UserError(text.format(one=one, other=other))
     for path in axes:
         if beside := [each for each in recipe.overridden if is_replaced(each, path)]:
-            raise UserError(f"override '{beside[0]}' changes nothing beside several values of {path}; keep one")
+            text = _("override '{override}' changes nothing beside several values of {path}; keep one")
+            raise UserError(text.format(override=beside[0], path=path))
 
 
 def _multiply(recipe: Recipe, variants: Mapping, axes: Mapping[str, Sequence[object]]) -> None:
@@ -155,14 +165,16 @@ def _multiply(recipe: Recipe, variants: Mapping, axes: Mapping[str, Sequence[obj
         overrides = dict(said) if isinstance(said, Mapping) else {}
         for path in axes:
             if any(is_replaced(leaf, path) for leaf in leaves(overrides)):
-                raise UserError(
-                    f"variant '{name}' sets {path} itself, so {path}= with several values would undo it; leave it out, "
-                    "or write a recipe with other variants"
+                text = _(
+                    "variant '{name}' sets {path} itself, so {path}= with several values would undo it; leave it "
+                    "out, or write a recipe with other variants"
                 )
+                raise UserError(text.format(name=name, path=path))
         for combination in itertools.product(*axes.values()):
             product = "-".join([str(name), *map(label, combination)])
             if product in products:
-                raise UserError(f"two variants would be called '{product}'; write `variants` with names of their own")
+                text = _("two variants would be called '{product}'; write `variants` with names of their own")
+                raise UserError(text.format(product=product))
             products[product] = {**overrides, **dict(zip(axes, combination))}
             for path, line in origins_below(recipe.origins, f"variants.{name}", overrides).items():
                 recipe.origins[f"variants.{product}.{path}"] = line

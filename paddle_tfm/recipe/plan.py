@@ -175,9 +175,9 @@ def _metric_problems(sections: Mapping, components: Mapping[str, ComponentPlan])
     names: list[str] = []
     for metric in _metrics(components):
         if metric.name == "loss" and metric.cls is not None:
-            yield Problem(metric.path, "'loss' is the name of what is always measured")
+            yield Problem(metric.path, _("'loss' is the name of what is always measured"))
         elif metric.name in names:
-            yield Problem(metric.path, f"'{metric.name}' is here twice; keep one")
+            yield Problem(metric.path, _("'{name}' is here twice; keep one").format(name=metric.name))
         elif metric.name:
             names.append(metric.name)
     if not all(metric.cls for metric in _metrics(components)):
@@ -189,11 +189,17 @@ def _metric_problems(sections: Mapping, components: Mapping[str, ComponentPlan])
     if name and (sentence := unknown_test(name, evaluate.tests)):
         yield Problem("evaluate.best", sentence)
     elif name and (evaluate.tests[name].split == "test" or not evaluate.tests[name].while_training):
-        sentence = f"'{evaluate.best}' would choose a checkpoint by a test, which must not choose any"
-        remedy = "name a metric of the validation split, or of a further test with `split: valid, while_training: true`"
+        sentence = _("'{best}' would choose a checkpoint by a test, which must not choose any").format(
+            best=evaluate.best
+        )
+        remedy = _(
+            "name a metric of the validation split, or of a further test with `split: valid, while_training: true`"
+        )
         yield Problem("evaluate.best", f"{sentence}; {remedy}")
     elif best not in (*names, "loss"):
-        sentence = f"{unknown('metric', best, [*names, 'loss'])}; set it with `evaluate.metrics`"
+        sentence = _("{sentence}; set it with `evaluate.metrics`").format(
+            sentence=unknown("metric", best, [*names, "loss"])
+        )
         yield Problem("evaluate.best", sentence)
 
 
@@ -211,11 +217,11 @@ def _rate_problems(components: Mapping[str, ComponentPlan], registry: Registry) 
         return
     classes = {name: registry.entry("optimizer", name).load() for name in registry.names("optimizer")}
     known = ", ".join(name for name, cls in classes.items() if cls.adam_like)
-    options = " with these options" if optimizer.options else ""
-    sentence = (
-        f"'{optimizer.name}'{options} has updates unlike Adam's, for which '{initializer.name}' sets the rate of each "
-        f"parameter; choose one of {known}, or another `model.initializer`"
-    )
+    options = _(" with these options") if optimizer.options else ""
+    sentence = _(
+        "'{name}'{options} has updates unlike Adam's, for which '{initializer}' sets the rate of each "
+        "parameter; choose one of {known}, or another `model.initializer`"
+    ).format(name=optimizer.name, options=options, initializer=initializer.name, known=known)
     yield Problem(optimizer.path, sentence)
 
 
@@ -229,10 +235,10 @@ def _length_problems(sections: Mapping, components: Mapping[str, ComponentPlan])
             continue
         for part in (part for path, each in components.items() if path.startswith("model.") for part in each.walk()):
             if getattr(part.cls, "ends_at_max_length", False):
-                sentence = (
-                    f"{part.kind} '{part.name}' ({part.path}) knows positions below model.max_length="
-                    f"{model.max_length} only; leave it out of this comparison, or raise model.max_length"
-                )
+                sentence = _(
+                    "{kind} '{name}' ({path}) knows positions below model.max_length={max_length} only; "
+                    "leave it out of this comparison, or raise model.max_length"
+                ).format(kind=part.kind, name=part.name, path=part.path, max_length=model.max_length)
                 yield Problem(f"evaluate.tests.{name}.max_length", sentence)
 
 
@@ -244,18 +250,23 @@ def _source_problems(
     if model is None:
         return
     if model.share_embeddings and vocabulary is not None and not vocabulary.shared:
-        yield Problem("model.share_embeddings", "needs one vocabulary for both sides; set `vocabulary.shared=true`")
+        yield Problem("model.share_embeddings", _("needs one vocabulary for both sides; set `vocabulary.shared=true`"))
     if model.shape != BOTH and train is not None and train.max_ratio is not None:
-        sentence = f"compares the lengths of two texts, but a model that is {model.shape} reads one; use null"
+        sentence = _("compares the lengths of two texts, but a model that is {shape} reads one; use null").format(
+            shape=model.shape
+        )
         yield Problem("train.max_ratio", sentence)
     if model.shape == DECODER_ONLY:
         for metric in _metrics(components):
             if metric.cls is not None and metric.cls.needs_search:
-                sentence = (
-                    f"'{metric.name}' scores what is written for a source, which a decoder-only model "
+                sentence = _(
+                    "'{name}' scores what is written for a source, which a decoder-only model "
                     "(`model.encoder_layers=0`) does not read"
-                )
+                ).format(name=metric.name)
                 known = [
                     name for name in registry.names("metric") if not registry.entry("metric", name).load().needs_search
                 ]
-                yield Problem(metric.path, f"{sentence}; known that score a text: {', '.join(known)}")
+                yield Problem(
+                    metric.path,
+                    _("{sentence}; known that score a text: {known}").format(sentence=sentence, known=", ".join(known)),
+                )

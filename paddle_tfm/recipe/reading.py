@@ -38,11 +38,11 @@ def find(name: str) -> Path:
     with suppress(OSError):  # a name longer than a name can be
         if path.is_dir():
             own = path / "recipe.yaml"
-            raise UserError(f"{name} is a folder, and a recipe is a file{f', here {own}' if is_file(own) else ''}")
+            text = _("{name} is a folder, and a recipe is a file{which}")
+            raise UserError(text.format(name=name, which=_(", here {file}").format(file=own) if is_file(own) else ""))
     if path.suffix in (".yaml", ".yml"):
-        raise UserError(
-            _("{name}: no such file; shipped recipes: {recipes}").format(name=name, recipes=", ".join(sorted(known)))
-        )
+        text = _("{name}: no such file; shipped recipes: {recipes}")
+        raise UserError(text.format(name=name, recipes=", ".join(sorted(known))))
     raise UserError(unknown("recipe", name, known))
 
 
@@ -83,14 +83,15 @@ def _shipped_file(path: Path, changed: int) -> tuple[dict, Origins]:
 
 def _with_base(path: Path, chain: list[Path]) -> tuple[dict, Origins]:
     if path.resolve() in chain:
-        raise UserError(f"{path}: its `base` leads back to itself")
+        raise UserError(_("{path}: its `base` leads back to itself").format(path=path))
     data, origins = _load_file(path)
     base = data.pop("base", None)
     if base is None:
         return data, origins
     beside, name = path.parent / str(base), Path(str(base)).stem
     if not is_file(beside) and name not in shipped():
-        raise UserError(f"{path} line {origins['base'][1]}: base '{base}' is no file beside it and no shipped recipe")
+        text = _("{path} line {line}: base '{base}' is no file beside it and no shipped recipe")
+        raise UserError(text.format(path=path, line=origins["base"][1], base=base))
     merged, merged_origins = _with_base(beside if is_file(beside) else shipped()[name], [*chain, path.resolve()])
     of_its_runs = ("variants", "grid", "ablate", "smallest_effect", "fast", "claims", "ladder", "tune", "equal")
     for key in ("name", "duration", "baseline", *of_its_runs):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from paddle_tfm.language import _
 from paddle_tfm.options import LARGEST
 from paddle_tfm.recipe.sections import Section
 from paddle_tfm.recipe.sections.claims import ClaimSettings
@@ -58,7 +59,7 @@ class ModelSettings(Section):
     @classmethod
     def _one_stack(cls, value: int, info: ValidationInfo) -> int:
         if value == 0 and info.data.get("encoder_layers") == 0:
-            raise ValueError("and model.encoder_layers are both 0, but a model needs one stack at least")
+            raise ValueError(_("and model.encoder_layers are both 0, but a model needs one stack at least"))
         return value
 
     @field_validator(*PER_SITE)
@@ -133,9 +134,9 @@ class VocabularySettings(Section):
     @classmethod
     def _alone(cls, file: str | list[str] | None, info: ValidationInfo) -> str | list[str] | None:
         if file is not None and (info.data.get("max_size") is not None or info.data.get("min_frequency") != 1):
-            raise ValueError("says what the vocabulary is; leave out `min_frequency` and `max_size`")
+            raise ValueError(_("says what the vocabulary is; leave out `min_frequency` and `max_size`"))
         if isinstance(file, list) and info.data.get("shared"):
-            raise ValueError("must be one file where `vocabulary.shared` is true: both sides have the same pieces")
+            raise ValueError(_("must be one file where `vocabulary.shared` is true: both sides have the same pieces"))
         return file
 
     @field_validator("symbols")
@@ -143,9 +144,9 @@ class VocabularySettings(Section):
     def _whole(cls, symbols: list[str]) -> list[str]:
         for symbol in symbols:
             if symbol.split() != [symbol]:
-                raise ValueError(f"must be texts without white space, but one is {symbol!r}")
+                raise ValueError(_("must be texts without white space, but one is {symbol!r}").format(symbol=symbol))
             if symbols.count(symbol) > 1:
-                raise ValueError(f"must be distinct, but {symbol!r} stands there twice")
+                raise ValueError(_("must be distinct, but {symbol!r} stands there twice").format(symbol=symbol))
         return symbols
 
 
@@ -181,7 +182,8 @@ class Settings(Section):
     @classmethod
     def _both_sides(cls, tokenizer: Component) -> Component:
         if isinstance(tokenizer, Mapping) and "name" not in tokenizer and set(tokenizer) != {"source", "target"}:
-            raise ValueError(f"must be a name, {{name: …, options…}} or {{source: …, target: …}}, but is {tokenizer!r}")
+            text = _("must be a name, {{name: …, options…}} or {{source: …, target: …}}, but is {tokenizer!r}")
+            raise ValueError(text.format(tokenizer=tokenizer))
         return tokenizer
 
     @field_validator("equal")
@@ -194,17 +196,19 @@ class Settings(Section):
     @classmethod
     def _distinct(cls, seeds: list[int] | SeedPlan) -> list[int] | SeedPlan:
         if isinstance(seeds, list) and len(set(seeds)) != len(seeds):
-            raise ValueError(f"must be distinct, but are {seeds}")
+            raise ValueError(_("must be distinct, but are {seeds}").format(seeds=seeds))
         return seeds
 
     @field_validator("grid")
     @classmethod
     def _one_way(cls, grid: dict[str, list], info: ValidationInfo) -> dict[str, list]:
         if grid and info.data.get("variants"):
-            raise ValueError("stands beside `variants`; keep one of the two")
+            raise ValueError(_("stands beside `variants`; keep one of the two"))
         for path, levels in grid.items():
             if len(levels) == 1:
-                sentence = f"has one level, and nothing to compare it with; add another, or set {path} itself"
+                sentence = _("has one level, and nothing to compare it with; add another, or set {path} itself").format(
+                    path=path
+                )
                 raise ValueError(sentence, f".{path}")
         return grid
 
@@ -213,10 +217,10 @@ class Settings(Section):
     def _paths(cls, ablate: list, info: ValidationInfo) -> list:
         for key in ("variants", "grid"):
             if ablate and info.data.get(key):
-                raise ValueError(f"stands beside `{key}`; keep one of the two")
+                raise ValueError(_("stands beside `{key}`; keep one of the two").format(key=key))
         for number, item in enumerate(ablate):
             (path, *more) = item if isinstance(item, Mapping) and item else (item,)
             if more or not isinstance(path, str):
                 form = "a path, model.norm, or one with what takes its place, {model.norm: none}"
-                raise ValueError(f"must be {form}, but is {item!r}", f"[{number}]")
+                raise ValueError(_("must be {form}, but is {item!r}").format(form=form, item=item), f"[{number}]")
         return ablate

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from paddle_tfm.errors import unknown
+from paddle_tfm.language import _
 from paddle_tfm.recipe.sections.further_tests import task_specs
 
 Component = str | dict
@@ -61,7 +62,7 @@ def at_site(kind: str, value: object, stack: str, sublayer: str) -> tuple[str, o
         key = sublayer if sublayer in value else stack
         if key not in value and not absent:
             site = stack if sublayer in ("self", "final") else f"{stack}.{sublayer}"
-            raise ValueError(f"says nothing about {site}; add `{stack}:`")
+            raise ValueError(_("says nothing about {site}; add `{stack}:`").format(site=site, stack=stack))
         if key not in value:
             break
         absent = absent and key != sublayer
@@ -83,8 +84,9 @@ def refuse_unused(kind: str, value: PerSite, model_shape: str) -> None:
         if path in used or path.removeprefix(".") in ("", *STACKS) or (path in elsewhere and path.count(".") > 1):
             continue
         if path in elsewhere and model_shape != BOTH:
-            raise ValueError(f"a model that is {model_shape} has no {kind} there; leave it out", path)
-        raise ValueError(f"a model has no {kind} there, or another key decides it", path)
+            text = _("a model that is {shape} has no {kind} there; leave it out")
+            raise ValueError(text.format(shape=model_shape, kind=kind), path)
+        raise ValueError(_("a model has no {kind} there, or another key decides it").format(kind=kind), path)
 
 
 def _refuse_misspelled(value: object, path: str = "") -> None:

@@ -65,7 +65,8 @@ def load(text: str, name: str) -> tuple[dict, Origins]:
     data, origins = _read(text, name)
     data = {} if data is None else data
     if not isinstance(data, dict):
-        raise UserError(f"{name}: a recipe is a mapping (`key: value` lines), but this is a {type(data).__name__}")
+        sentence = _("{name}: a recipe is a mapping (`key: value` lines), but this is a {kind}")
+        raise UserError(sentence.format(name=name, kind=type(data).__name__))
     return data, origins
 
 
@@ -86,9 +87,10 @@ def _read(text: str, name: str) -> tuple[object, Origins]:
         hint = hint.format(mark=mark[0]) if mark else ""
         raise UserError(sentence.format(name=name, line=line, why=error.problem, hint=hint)) from error
     except RecursionError as error:
-        raise UserError(f"{name} line {loader.line + 1}: nested more than {limits.DEPTH} deep") from error
+        sentence = _("{name} line {line}: nested more than {depth} deep")
+        raise UserError(sentence.format(name=name, line=loader.line + 1, depth=limits.DEPTH)) from error
     except (yaml.YAMLError, ValueError, LookupError, OverflowError) as error:  # `!!bool x`, `"\UFFFFFFFF"`
-        raise UserError(f"{name}: not valid YAML: {error}") from error
+        raise UserError(_("{name}: not valid YAML: {error}").format(name=name, error=error)) from error
 
 
 class _Lines:
@@ -103,10 +105,13 @@ class _Lines:
         line = node.start_mark.line + 1
         self.values += 1  # two paths may be written alike, {a.b: …, a: {b: …}}
         if self.values > limits.VALUES:
-            sentence = f"has more than {limits.VALUES:,} values, an alias counted as what it stands for"
-            raise UserError(f"{self.name}: not a recipe: {sentence}")
+            sentence = _("has more than {most:,} values, an alias counted as what it stands for").format(
+                most=limits.VALUES
+            )
+            raise UserError(_("{name}: not a recipe: {sentence}").format(name=self.name, sentence=sentence))
         if max(depth, path.count(".")) > limits.DEPTH:  # dots divide a path as mappings do
-            raise UserError(f"{self.name} line {line}: nested more than {limits.DEPTH} deep")
+            text = _("{name} line {line}: nested more than {depth} deep")
+            raise UserError(text.format(name=self.name, line=line, depth=limits.DEPTH))
         self.origins[path] = (self.name, line)
         if isinstance(node, yaml.SequenceNode):
             for i, item in enumerate(node.value):
@@ -119,7 +124,8 @@ class _Lines:
         for key, item in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise UserError(f"{self.name} line {line}: not valid YAML: a key must be a word")
+                text = _("{name} line {line}: not valid YAML: a key must be a word")
+                raise UserError(text.format(name=self.name, line=line))
             if key.value in keys:
                 text = _("{name} line {line}: '{key}' is set twice; keep one")
                 raise UserError(text.format(name=self.name, line=line, key=join(path, key.value)))
@@ -144,11 +150,13 @@ def read_text(path: Path, name: str) -> str:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > limits.BYTES:
-                sentence = f"has {size:,} bytes, but a recipe has at most {limits.BYTES:,}; is it a recipe?"
+                sentence = _("has {size:,} bytes, but a recipe has at most {most:,}; is it a recipe?").format(
+                    size=size, most=limits.BYTES
+                )
                 raise UserError(f"{name}: {sentence}")
             return file.read().decode("utf-8")
     except OSError as error:
-        raise UserError(f"{name}: cannot be read: {error.strerror}") from error
+        raise UserError(_("{name}: cannot be read: {strerror}").format(name=name, strerror=error.strerror)) from error
     except UnicodeDecodeError as error:
         text = _("{name}: not UTF-8 text (byte {byte}); a recipe is YAML, saved as UTF-8")
         raise UserError(text.format(name=name, byte=error.start)) from error

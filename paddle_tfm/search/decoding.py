@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import numpy as np
 import paddle
@@ -13,6 +15,7 @@ from paddle_tfm.data.batches import Batch, in_order, lengths
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS, PAD
 from paddle_tfm.errors import UserError
+from paddle_tfm.kernels import Mode, using
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis, Memory, Search
 from paddle_tfm.search.constraints import Constrained
@@ -105,6 +108,28 @@ class Labelling(Decoding):
         self._rows = self._rows[rows.numpy()]
 
 
+class Ensemble(Decoding):
+    """The mean of the probabilities of several models over the same tokens, at each step:
+
+    p(token) = 1/M · Σ_m p_m(token). No output is longer than the shortest of its members' longest outputs.
+    """
+
+    def __init__(self, members: Sequence[Decoding]):
+        self.members = members
+        self.bos, self.eos, self.sentences = members[0].bos, members[0].eos, members[0].sentences
+        self.max_lengths = [min(lengths) for lengths in zip(*(each.max_lengths for each in members))]
+
+    def advance(self, tokens: Tensor) -> Tensor:
+        """Feed the last tokens int64 [R] → log-probabilities [R, V'] of the next."""
+        by_model = paddle.stack([each.advance(tokens) for each in self.members])  # [M, R, V']
+        return paddle.logsumexp(by_model, 0) - math.log(len(self.members))
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows only."""
+        for each in self.members:
+            each.select(rows)
+
+
 def possible(log_probs: Tensor) -> Tensor:
     """log_probs [R, V'] as float32, with MASKED_SCORE for padding and begin."""
     log_probs = log_probs if log_probs.dtype == paddle.float32 else log_probs.astype("float32")
@@ -123,13 +148,16 @@ def decode_batch(
     prefixes: Sequence[Sequence[int]] | None = None,
     sentences: Sequence[int] | None = None,
     wanted: int | None = None,
+    others: Sequence[Transformer] = (),
+    required: Sequence[Sequence[Sequence[int]]] | None = None,
 ) -> list[list[Hypothesis]]:
     """Hypotheses of each sentence of a batch (of tensors), best first.
 
     Args:
         prefixes: for each sentence of the batch the ids that its outputs must begin with. sentences: their numbers,
             on which draws of a search depend; None: their indices among the examples. wanted: how many of a sentence
-            are read, which may be all that are returned; None: all.
+            are read, which may be all that are returned; None: all. others: further models of an ensemble. required:
+            for each sentence the ids that its outputs must hold, one list for each run of them.
     Raises:
         UserError: the search gave none for a sentence.
     """
@@ -137,16 +165,14 @@ def decode_batch(
     prefixes = [[] for _ in range(size)] if prefixes is None else prefixes
     sentences = list(batch.index.tolist() if sentences is None else sentences)
     quiet = np.errstate(invalid="ignore", over="ignore")  # of a model that diverged
-    with paddle.no_grad(), quiet, model.computing("search"):
-        decoding: Decoding
-        if model.decoder is None:
-            decoding = Labelling(model, batch, sentences)
-        else:
-            memory = model.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra)
-            decoding = ModelDecoding(model, memory, _max_lengths(model, batch, search, prefixes), sentences)
+    models = [model, *others]
+    kernels = {of: kernel for each in models for of, kernel in each.kernels.items()}
+    with paddle.no_grad(), quiet, using(Mode("search"), kernels):
+        members = [_decoding(each, batch, search, prefixes, sentences) for each in models]
+        decoding = Ensemble(members) if others else members[0]
         if any(prefixes) or constraints.min_length > 0 or constraints.no_repeat_ngram > 0:
             decoding = Constrained(decoding, constraints, prefixes)
-        decoding.wanted = wanted
+        decoding.wanted, decoding.required = wanted, required
         hypotheses = search.run(decoding) or []
     if len(hypotheses) != size or not all(hypotheses):
         raise UserError(
@@ -154,6 +180,15 @@ def decode_batch(
             f"{size} sentences, but did so for {sum(map(bool, hypotheses))}"
         )
     return hypotheses
+
+
+def _decoding(
+    model: Transformer, batch: Batch, search: Search, prefixes: Sequence[Sequence[int]], sentences: list[int]
+) -> Decoding:
+    if model.decoder is None:
+        return Labelling(model, batch, sentences)
+    memory = model.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra)
+    return ModelDecoding(model, memory, _max_lengths(model, batch, search, prefixes), sentences)
 
 
 def max_length(longest_text: int, search: Search, source_length: int, prefix: Sequence[int] = ()) -> int:
@@ -190,14 +225,16 @@ def decode_all(
     wanted: int | None = None,
     max_rows: int | None = None,
     padding: int = 0,
+    others: Sequence[Transformer] = (),
+    required: Sequence[Sequence[Sequence[int]]] | None = None,
 ) -> list[list[Hypothesis]]:
     """Hypotheses of every example, in the order of the examples; decoded in batches of similar length, by several
     workers where there are threads for them.
 
     Args:
-        progress: called with the number of examples decoded since its last call. prefixes, sentences, wanted: as in
-            `decode_batch`, the former one for each example. max_rows: at most so many examples a batch. padding:
-            columns of padding added to every source. These two change no output of a correct model.
+        progress: called with the number of examples decoded since its last call. prefixes, sentences, wanted, others,
+            required: as in `decode_batch`; of sentences, one for each example. max_rows: at most so many examples a
+            batch. padding: columns of padding added to every source. These two change no output of a correct model.
     """
     hypotheses: list[list[Hypothesis]] = [[] for _ in examples]
     batches = worker_batches(examples, max_tokens, max_rows)
@@ -206,9 +243,12 @@ def decode_all(
         batch = batch.padded(padding) if padding else batch
         batch_prefixes = None if prefixes is None else [prefixes[i] for i in batch.index]
         numbers = None if sentences is None else [sentences[i] for i in batch.index]
-        return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers, wanted)
+        of_batch = None if required is None else [required[i] for i in batch.index]
+        return decode_batch(model, batch.tensors(), search, batch_prefixes, numbers, wanted, others, of_batch)
 
-    with model.evaluated():
+    with ExitStack() as evaluated:
+        for each in (model, *others):
+            evaluated.enter_context(each.evaluated())
         for batch_number, outputs in processes.imap_unordered(decode, batches):
             for i, of_example in zip(batches[batch_number].index, outputs):
                 hypotheses[i] = of_example

@@ -71,10 +71,12 @@ class Cell(protocols.Cell):
             UserError: which, and what to do.
         """
         if sentence := manifest.damage_of_run(self.folder) or manifest.damage_of_best(self.folder):
-            again = f"remove {self.folder} to train this run again"
+            again = _("remove {folder} to train this run again").format(folder=self.folder)
             if RESULTS in sentence or "predictions" in sentence:
-                again = f"remove {self.folder / RESULTS} to have it scored again from its last checkpoint"
-            raise UserError(f"{sentence}; put back what was there, or {again}")
+                again = _("remove {folder} to have it scored again from its last checkpoint").format(
+                    folder=self.folder / RESULTS
+                )
+            raise UserError(_("{sentence}; put back what was there, or {again}").format(sentence=sentence, again=again))
 
     def tidy(self) -> None:
         """Remove what a process left of this finished run that was killed after it had written the results."""
@@ -128,12 +130,11 @@ class Cell(protocols.Cell):
             UserError: what changed.
         """
         if self.is_begun and (differing := self.differences(plan, data)):
-            raise UserError(
-                _(
-                    "{folder} cannot be resumed: {why}. Undo that to continue it, or use --out DIR for another place "
-                    "(in Python out=DIR)"
-                ).format(folder=self.folder, why=differing)
+            text = _(
+                "{folder} cannot be resumed: {why}. Undo that to continue it, or use --out DIR for another place "
+                "(in Python out=DIR)"
             )
+            raise UserError(text.format(folder=self.folder, why=differing))
 
     def differences(self, plan: Plan, data: dict[str, str] | None = None) -> str:
         """How its run, as it was begun, differs from what a plan, and the hashes of its texts, say; "" if it does

@@ -189,7 +189,10 @@ def check_texts(plans: Iterable[Plan]) -> list[str]:
         corpus = corpus_of(plan)
         encoded = start.encoded(plan, corpus)[2]
         require_fit(plan, encoded)
-        sentences += [*corpus.remarks, overlap(corpus.in_training, even_none=True), *of_texts(plan, encoded)]
+        text = _("{number} examples are left out by {setting}")
+        left_out = [text.format(number=f"{count:,}", setting=setting) for setting, count in corpus.dropped.items()]
+        kept = overlap(corpus.in_training, even_none=True)
+        sentences += [*corpus.remarks, *left_out, kept, *of_texts(plan, encoded)]
     return list(dict.fromkeys(sentences))
 
 

@@ -65,10 +65,11 @@ class Held(NamedTuple):
     def require(self) -> None:
         """Raises UserError where the folder was removed or moved away; another run may be in its place."""
         if not self.is_ours():
-            raise UserError(
-                f"{self.path.parent} was removed or moved while it was being trained, or its {FILE} was; nothing more "
-                "is written there"
+            text = _(
+                "{parent} was removed or moved while it was being trained, or its {file} was; nothing more is "
+                "written there"
             )
+            raise UserError(text.format(parent=self.path.parent, file=FILE))
 
 
 @contextmanager
@@ -160,5 +161,7 @@ def _locked(path: Path) -> TextIO:
 
 def _taken(folder: Path) -> str:
     who = owner(folder)
-    since = f", since {who.since}" if who and who.since else ""
-    return f"{folder} is being trained by {who or 'a process'}{since}; wait for its end, or stop it"
+    since = _(", since {time}").format(time=who.since) if who and who.since else ""
+    return _("{folder} is being trained by {who}{since}; wait for its end, or stop it").format(
+        folder=folder, who=who or _("a process"), since=since
+    )

@@ -12,6 +12,7 @@ from paddle_tfm.data.batches import Batch, collate
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.vocabulary import BOS, EOS
 from paddle_tfm.errors import Problem
+from paddle_tfm.language import _
 from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.model.size import trained_parameters
 from paddle_tfm.model.transformer import Transformer
@@ -39,7 +40,10 @@ def first_step(plan: Plan, model: Transformer, vocabulary: int) -> Iterator[Prob
     try:
         loss = _train(plan, model, batch)
         if not math.isfinite(loss):
-            yield Problem("model", f"the loss of a first step on random tokens is {loss}, and should be a number")
+            yield Problem(
+                "model",
+                _("the loss of a first step on random tokens is {loss}, and should be a number").format(loss=loss),
+            )
         stage = "a step of decoding"
         _decode(model, batch)
     except Exception as error:

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.sweep.standing import RunReader, Standing
 from paddle_tfm.train.sweep_files import COMMAND_FILE, read_command
@@ -141,7 +142,7 @@ class FolderReader:
             above = _sweep_above(self.folder)
             self.places = [above] if above else list(_places(self.folder))
         elif not self.folder.is_dir():
-            raise UserError(f"{self.folder} is gone")
+            raise UserError(_("{folder} is gone").format(folder=self.folder))
         self.looks += 1
         sweeps = [SweepRuns(place, runs) for place in self.places if (runs := self._runs(place))]
         running = sum(run.state == "running" for sweep in sweeps for run in sweep.runs)
@@ -184,7 +185,7 @@ def _places(folder: Path) -> Iterator[Path]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
-        raise UserError(f"{folder}: there is no such folder") from None
+        raise UserError(_("{folder}: there is no such folder").format(folder=folder)) from None
     for entry in entries:
         if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
             # Another's folder, or one that was removed just now, is no sweep to follow.

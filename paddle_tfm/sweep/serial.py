@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from paddle_tfm.caveats import overlap
 from paddle_tfm.data.corpus import Corpus, load_corpus
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Outcome
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
@@ -70,12 +71,17 @@ class Serial:
         run = create(plan, cell.folder, corpus, resume)
         run.processes = 1 if self.others is None else self.others.size
         for bound, count in run.dropped.items():
-            self.report(f"{cell.name}: {count:,} training examples are beyond {bound} and were dropped")
+            text = _("{name}: {count:,} examples were left out by {setting}")
+            self.report(text.format(name=cell.name, count=count, setting=bound))
         for sentence in remarks(plan, run.encoded):
             self.report(f"{cell.name}: {sentence}")
         cell.require_unchanged(plan, run.fingerprint)
         for sentence in cell.rounds_otherwise(plan, run.processes):
-            self.report(f"{cell.name} is resumed, but {sentence}: its last bits may differ from one training in one go")
+            self.report(
+                _("{name} is resumed, but {sentence}: its last bits may differ from one training in one go").format(
+                    name=cell.name, sentence=sentence
+                )
+            )
         if cell.is_finished:
             self.on_event(Event("finished", Card.of(cell.folder, plan, plan.settings.train.steps)))
             return

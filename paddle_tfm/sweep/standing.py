@@ -90,7 +90,7 @@ class RunReader:
         except UserError as error:
             return Standing(self.name, self.folder, "unreadable", note=str(error))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            note = _("{folder} holds what no training writes ({why})")
+            note = _("{folder} holds a file that no training writes ({why})")
             note = note.format(folder=self.folder, why=f"{type(error).__name__}: {error}")
             return Standing(self.name, self.folder, "unreadable", note=note)
 

@@ -244,7 +244,11 @@ class Sweep(Supervisor):
             raise Interrupted(", ".join(sorted(cell.name for cell in missing if cell.is_begun)))
         if missing:
             names = [cell.name + ("" if cell.name in failed else " (never trained)") for cell in missing]
-            raise RunsFailed(f"{len(missing)} of {len(cells)} runs failed: {', '.join(names)}")
+            raise RunsFailed(
+                _("{number} of {runs} runs failed: {names}").format(
+                    number=len(missing), runs=len(cells), names=", ".join(names)
+                )
+            )
 
     def _trained_otherwise(self, cell: Cell) -> str:
         """How a run that was finished elsewhere differs from what was asked for, as where that machine has another

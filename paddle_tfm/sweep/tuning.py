@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import json_text, write_whole
+from paddle_tfm.language import _
 from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.sections.space import Axis, Point, points
 from paddle_tfm.recipe.sections.trials import own, trial, tuned
@@ -53,7 +54,8 @@ def read_score(folder: Path, metric: str, stopped: bool) -> Score:
     value, loss = (results["valid"].get(name) for name in (metric, "loss"))
     if results["diverged"] or value is None or not math.isfinite(value):
         return Score(None, WORST, results["steps"], stopped)
-    higher = metric != "loss" and results["directions"].get(metric_and_test(metric)[0], True)
+    name = metric_and_test(metric)[0]
+    higher = name != "loss" and results["directions"].get(name, True)
     rank = (value if higher else -value, -loss if loss is not None and math.isfinite(loss) else -math.inf)
     return Score(value, rank, results["steps"], stopped)
 
@@ -101,11 +103,13 @@ class Tuning:
             return cells
         missing = next(cell.name for cell in self.cells if not cell.is_finished)
         if only is not None and not early[0].is_begun:
-            raise UserError(f"--cell {only}: trials choose its values, and one of them is not finished: {missing}")
-        raise UserError(
-            f"{early[0].folder} was begun, but its variant is not tuned: {missing} is not finished. Add --out DIR for "
+            text = _("--cell {only}: trials choose its values, and one of them is not finished: {missing}")
+            raise UserError(text.format(only=only, missing=missing))
+        text = _(
+            "{folder} was begun, but its variant is not tuned: {missing} is not finished. Add --out DIR for "
             "another place (in Python out=DIR)"
         )
+        raise UserError(text.format(folder=early[0].folder, missing=missing))
 
     def names(self, reported: Iterable[str]) -> list[str]:
         """Of all runs that are known: the trials, the `reported` ones, and beside these those with the recipe's own
@@ -178,10 +182,11 @@ class Tuning:
         scores = self.scores[variant]
         number = max((each for each in scores if not scores[each].stopped), key=lambda each: scores[each].rank)
         if scores[number].rank == WORST:
-            raise UserError(
-                f"every trial of variant '{variant}' diverged, so that nothing can be chosen for it; give `tune.space` "
-                "other values (smaller rates), and --out DIR for another place"
+            text = _(
+                "every trial of variant '{variant}' diverged, so that nothing can be chosen for it; give "
+                "`tune.space` other values (smaller rates), and --out DIR for another place"
             )
+            raise UserError(text.format(variant=variant))
         return self.trials[number - 1]
 
     def edges(self, variant: str) -> dict[str, int]:
@@ -206,7 +211,7 @@ class Tuning:
             axis = space[place].widened(side)
             if axis != space[place] and self._is_sound(axis, side):
                 names = ", ".join(f"“{variant}”" for variant in variants)
-                report(f"The best trial of {names} is the outermost: {path} is now {axis} for all variants")
+                report(f"The best trial of {names} is at the edge of the space: {path} is now {axis} for all variants")
                 space[place] = axis
         return space
 
@@ -232,7 +237,8 @@ class Tuning:
     def higher_is_better(self) -> bool:
         """Whether it is for the deciding metric, as any trial says."""
         results = read_results(self.cells[0].folder, ("directions",))
-        return self.metric != "loss" and bool(results["directions"].get(metric_and_test(self.metric)[0], True))
+        name = metric_and_test(self.metric)[0]
+        return name != "loss" and bool(results["directions"].get(name, True))
 
     def _record_of(self, variant: str) -> dict[str, Any]:
         best, scores = self.best(variant), self.scores[variant]

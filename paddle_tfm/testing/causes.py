@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from paddle_tfm.language import _
 from paddle_tfm.testing.results import NOT_FINITE
 
 TOKEN_WISE = ("norm", "feed_forward", "placement", "head")  # kinds in which no token sees another
@@ -50,8 +51,8 @@ CAUSES = (
     ),
     Cause(
         ("registered", "trains"),
-        "a layer or a parameter is kept where Paddle does not see it: in a plain list or dictionary, or as a tensor "
-        "that is no parameter",
+        "a layer or parameter is hidden from Paddle: in a plain list or dictionary, or as a tensor that is no "
+        "parameter",
     ),
     Cause(
         ("registered", "saved"),
@@ -80,7 +81,7 @@ CAUSES = (
         "a mean, a sum, a softmax or an index runs over the tokens, where each stands for itself",
         TOKEN_WISE,
     ),
-    Cause(("causal",), "an earlier token gets something of a later one: a shift, a sum or an index over T", TOKEN_WISE),
+    Cause(("causal",), "a later token influences an earlier one: a shift, a sum or an index over T", TOKEN_WISE),
     Cause(
         ("causal", "padding", "bidirectional"),
         "tokens are mixed up: a reshape takes heads for positions, or weights are shifted against their keys",
@@ -91,12 +92,12 @@ CAUSES = (
     ),
     Cause(
         ("causal", "padding"),
-        "queries see what the mask hides: it is not added to the scores, is inverted, or comes only after the softmax; "
-        "or a mean or sum runs over all tokens",
+        "queries attend to masked keys: the mask is missing, inverted, or applied after the softmax; or a mean or"
+        " sum runs over all tokens",
     ),
     Cause(
         ("causal",),
-        "the future is seen: the causal mask is turned around, off by one or left out, or a sum runs over later tokens",
+        "the future is visible: the causal mask is transposed, off by one or missing, or a sum runs over later tokens",
     ),
     Cause(
         ("causal_in_training",),
@@ -119,19 +120,18 @@ CAUSES = (
     ),
     Cause(
         ("cached",),
-        "a call that brings one token takes another way than one that brings several, and something is left out of it, "
-        "such as the mask",
+        "a call with one token takes another path than one with several, and omits something, such as the mask",
         seen="two at a time are right",
     ),
     Cause(
         ("cached",),
-        "a step does not get what the full pass has: `extend` of the cache forgets or repeats, or positions and "
-        "distances are counted from a tensor's length instead of `info.positions`",
+        "a step has other inputs than the full pass: `extend` of the cache drops or repeats tokens, or positions "
+        "and distances are counted from a tensor's length instead of `info.positions`",
         ("attention",),
     ),
     Cause(
         ("cached",),
-        "something depends on how many tokens a call brings: positions counted from a tensor's length",
+        "something depends on the number of tokens in a call: positions counted from a tensor's length",
     ),
     Cause(("each_branch_once",), "a sublayer is left out, called twice, or its output is not added"),
     Cause(
@@ -148,8 +148,7 @@ CAUSES = (
     ),
     Cause(
         ("averages", "bidirectional"),
-        "keys are taken block by block, and the blocks are put together wrongly: what was summed before is not scaled "
-        "to the new maximum",
+        "keys are processed in blocks, and earlier sums are not rescaled to a new maximum",
         ("attention",),
         "160 keys",
     ),
@@ -183,7 +182,7 @@ CAUSES = (
     ),
     Cause(
         ("learned_again",),
-        "what a text was cut into is kept, and `fit` or `load` does not empty it",
+        "a cache of cut texts is not emptied by `fit` or `load`",
         ("tokenizer",),
         "and cut some",
     ),
@@ -195,24 +194,24 @@ CAUSES = (
     ),
     Cause(
         ("order",),
-        "what was computed of one example is kept for another: by its output or its source alone",
+        "a result for one example is reused for another, kept by its output or source alone",
         ("metric",),
         "after other examples",
     ),
     Cause(
         ("positions_differ", "order_matters"),
-        "positions do not act: all get the same numbers, or these reach neither embeddings nor scores",
+        "positions have no effect: all get the same numbers, or these reach neither embeddings nor scores",
     ),
     Cause(
         ("extremes", "half_precision"),
-        "numbers overflow: exp without the greatest taken off, a square, or a constant that half precision cannot hold",
+        "numbers overflow: exp without subtracting the maximum, a square, or a constant beyond half precision",
     ),
 )
 
 
 def cause_of_error(detail: str) -> str:
     """What is behind an error, or a number that is none; "" where that is not known."""
-    return next((sentence for text, sentence in ERRORS.items() if text in detail), "")
+    return next((_(sentence) for text, sentence in ERRORS.items() if text in detail), "")
 
 
 def cause_of(kind: str, details: Mapping[str, str]) -> str:
@@ -226,5 +225,5 @@ def cause_of(kind: str, details: Mapping[str, str]) -> str:
     for cause in CAUSES:
         fits = {*names.values()} >= {*cause.fails} and (not cause.kinds or kind in cause.kinds)
         if fits and cause.seen in details[cause.fails[0]]:
-            return cause.sentence
+            return _(cause.sentence)
     return ""

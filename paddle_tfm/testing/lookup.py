@@ -12,6 +12,7 @@ from pathlib import Path
 
 from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import EXPORT_RULES, KINDS, LISTENER, PROJECT
+from paddle_tfm.language import _
 from paddle_tfm.plugin_errors import FILE_MODULE
 from paddle_tfm.plugins import listeners, load_file
 from paddle_tfm.registry import AS_KINDS, Registry, no_component
@@ -28,7 +29,7 @@ def find(target: str, registry: Registry) -> list[tuple[str, str]]:
     Raises:
         UserError: nothing of that name; the nearest is given.
     """
-    module_name, _, attribute = target.rpartition(":") if ":" in target else (target, "", "")
+    module_name, _colon, attribute = target.rpartition(":") if ":" in target else (target, "", "")
     if attribute and module_name in KINDS:
         registry.entry(module_name, attribute)
         return [(module_name, attribute)]
@@ -46,10 +47,11 @@ def find(target: str, registry: Registry) -> list[tuple[str, str]]:
         names = sorted(
             {entry.name for entry in registry if checks(entry.kind)} | {*KINDS, *listeners(registry.plugins)}
         )
-        raise UserError(
-            f"unknown component '{target}'{nearest(target, names) or '.'} `paddle-tfm ls components` lists those that "
-            f"are installed. A class: package.module:Class, or FILE.py:Class"
+        text = _(
+            "unknown component '{target}'{hint} `paddle-tfm ls components` lists those that are installed. A "
+            "class: package.module:Class, or FILE.py:Class"
         )
+        raise UserError(text.format(target=target, hint=nearest(target, names) or "."))
     return entries
 
 
@@ -79,12 +81,14 @@ def _in_file(path: Path, attribute: str, registry: Registry) -> list[tuple[str, 
         load_file(plugins, path)
         entries += [(LISTENER, name) for name in listeners(plugins) if plugins.providers[name].source == str(path)]
     if not entries and EXPORT_RULES in _hooks(module):
-        raise UserError(f"{path} has export rules alone, which are proved by `paddle-tfm export RUN --plugin {path}`")
+        text = _("{path} has export rules alone, which are proved by `paddle-tfm export RUN --plugin {path}`")
+        raise UserError(text.format(path=path))
     if not entries:
-        raise UserError(
-            f"{path} registers nothing, and holds no component class; for an ordinary layer: --as {AS_KINDS[0]} "
-            f"{path}:Class (also {', '.join(AS_KINDS[1:])})"
+        text = _(
+            "{path} registers nothing, and holds no component class; for an ordinary layer: --as {as_kinds} "
+            "{path}:Class (also {others})"
         )
+        raise UserError(text.format(path=path, as_kinds=AS_KINDS[0], others=", ".join(AS_KINDS[1:])))
     return entries
 
 
@@ -92,7 +96,8 @@ def _require_components(path: Path, module) -> None:
     """Raises UserError where what a module registers of a kind is none of it."""
     for kind, registered in _registered(module).items():
         if not isinstance(registered, Mapping):
-            raise UserError(f"{path}: `{KINDS[kind]}` must return {{name: class}}, but returns {registered!r:.80}")
+            text = _("{path}: `{kinds}` must return {{name: class}}, but returns {registered!r:.80}")
+            raise UserError(text.format(path=path, kinds=KINDS[kind], registered=registered))
         for name, item in registered.items():
             cls = getattr(item, "target", item)
             if isinstance(cls, type) and getattr(cls, "kind", None) != kind:
@@ -129,13 +134,13 @@ def load(path: Path):
         UserError: there is no such file, or it cannot be imported.
     """
     if not path.is_file():
-        raise UserError(f"{path}: no such file")
+        raise UserError(_("{path}: no such file").format(path=path))
     name = f"{FILE_MODULE}{path.stem}_checked"
     while name in sys.modules and sys.modules[name].__file__ != str(path):  # a file of the same name elsewhere
         name += "_"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise UserError(f"{path} cannot be imported: Python has no loader for this file")
+        raise UserError(_("{path} cannot be imported: Python has no loader for this file").format(path=path))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     sys.path.insert(0, str(path.parent))  # a learner's file imports its neighbours
@@ -144,7 +149,10 @@ def load(path: Path):
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, or pytest's of a skipped module
-        raise UserError(f"{path} cannot be imported: {type(error).__name__}: {' '.join(str(error).split())}") from error
+        text = _("{path} cannot be imported: {name}: {others}")
+        raise UserError(
+            text.format(path=path, name=type(error).__name__, others=" ".join(str(error).split()))
+        ) from error
     finally:
         sys.path.remove(str(path.parent))
     return module
@@ -154,7 +162,8 @@ def _imported(name: str):
     try:
         return importlib.import_module(name)
     except Exception as error:
-        raise UserError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+        text = _("{name} cannot be imported: {kind}: {error}")
+        raise UserError(text.format(name=name, kind=type(error).__name__, error=error)) from error
 
 
 def _classes(module) -> Iterator[type]:
@@ -170,10 +179,11 @@ def _attribute(module, name: str, place: str) -> type:
 
 def _component(cls: type, registry: Registry) -> tuple[str, str]:
     if getattr(cls, "kind", None) not in KINDS:
-        raise UserError(
-            f"{cls.__name__} is no component: it subclasses none of paddle_tfm.protocols. An ordinary layer is "
-            f"checked with --as {', '.join(AS_KINDS[:-1])} or {AS_KINDS[-1]}"
+        text = _(
+            "{name} is no component: it subclasses none of paddle_tfm.protocols. An ordinary layer is checked with "
+            "--as {others} or {as_kinds}"
         )
+        raise UserError(text.format(name=cls.__name__, others=", ".join(AS_KINDS[:-1]), as_kinds=AS_KINDS[-1]))
     for entry in registry:
         if not isinstance(entry.target, str) and entry.target is cls:
             return entry.kind, entry.name
@@ -240,7 +250,7 @@ def ordinary_class(target: str, as_kind: str) -> type:
     Raises:
         UserError: there is no such class.
     """
-    place, _, name = target.rpartition(":") if ":" in target else (target, "", "")
+    place, _colon, name = target.rpartition(":") if ":" in target else (target, "", "")
     module = load(Path(place)) if place.endswith(".py") else _imported(place)
     if name:
         return _attribute(module, name, place)
@@ -249,5 +259,6 @@ def ordinary_class(target: str, as_kind: str) -> type:
     classes = [cls for cls in _classes(module) if issubclass(cls, nn.Layer) and not inspect.isabstract(cls)]
     if len(classes) != 1:
         known = ", ".join(cls.__name__ for cls in classes) or "none"
-        raise UserError(f"{place} holds {len(classes)} layers ({known}); say which: --as {as_kind} {place}:Class")
+        text = _("{place} holds {number} layers ({known}); say which: --as {as_kind} {place}:Class")
+        raise UserError(text.format(place=place, number=len(classes), known=known, as_kind=as_kind))
     return classes[0]

@@ -8,6 +8,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,13 @@ NO_CHOICE = "no-such-choice"
 MOST_CHOICES = 8  # of an option, tried
 
 Observe = Callable[[Mapping[str, object]], Iterator[np.ndarray]]
+
+OPTIONS: dict[str, Any] = {  # of the check `options`, whatever is observed
+    "invariant": "each option changes something",
+    "consequence": "a recipe sets it without effect: a sweep over it compares a variant with itself",
+    "hint": "an option that is only stored, or only checked: read it where the formula has it, or leave it out",
+    "information": True,
+}
 
 
 def other_values(option: Option) -> list[object]:

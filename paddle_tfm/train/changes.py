@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from paddle_tfm.language import _
 from paddle_tfm.recipe.differences import ABSENT, DESCRIPTIVE, differences
 from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.units import plural
@@ -81,11 +82,15 @@ def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     differing = gaps(({}, facts(then)), ({}, facts(now)))
     sentences = [RECIPE_CHANGED] if then.get("recipe") != now.get("recipe") else []
     splits = [gap.what.removeprefix(TEXTS) for gap in differing if gap.what.startswith(TEXTS)]
-    sentences += [f"data changed (the texts of {', '.join(splits)})"] if splits else []
+    sentences += [_("data changed (the texts of {splits})").format(splits=", ".join(splits))] if splits else []
     if then.get("paddle") != now.get("paddle"):
-        sentences.append(f"Paddle was {then.get('paddle')} and is {now.get('paddle')}")
+        sentences.append(_("Paddle was {then} and is {now}").format(then=then.get("paddle"), now=now.get("paddle")))
     if then["products"].split()[0] != now["products"].split()[0]:  # another machine, which has no bfloat16
-        sentences.append(f"its matrix products were in {then['products']} and would be in {now['products']}")
+        sentences.append(
+            _("its matrix products were in {then} and would be in {now}").format(
+                then=then["products"], now=now["products"]
+            )
+        )
     return [*sentences, *sorted(was_and_is(gap for gap in differing if gap.section == PLUGINS))]
 
 
@@ -96,7 +101,10 @@ def code_changes(before: Mapping[str, object], after: Mapping[str, object]) -> l
 
 def was_and_is(gaps: Iterable[Gap]) -> list[str]:
     """`path was … and is …` of each."""
-    return [f"{gap.what} was {recipe_text(gap.one)} and is {recipe_text(gap.other)}" for gap in gaps]
+    return [
+        _("{what} was {then} and is {now}").format(what=gap.what, then=recipe_text(gap.one), now=recipe_text(gap.other))
+        for gap in gaps
+    ]
 
 
 def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -104,13 +112,21 @@ def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     but its numbers will not be those of an uninterrupted one."""
     before, after = then["shards"], now["shards"]
     sentences = {
-        "blas": f"its matrix products took the path '{then['blas']}' of Paddle's BLAS and now take '{now['blas']}'",
-        "products": f"the matrix products of its training steps were in {then['products']} and now are in "
-        f"{now['products']}",
-        "shards": f"its batches were divided into {plural(before, 'shard')} and now into {after}",
-        "threads": f"the threads of each shard of its batches were {then['threads']} and now are {now['threads']}",
-        "processes": f"its batches were those of {then['processes']} processes (--nproc, --nodes), and now are of "
-        f"{now['processes']}",
+        "blas": _("its matrix products took the path '{then}' of Paddle's BLAS and now take '{now}'").format(
+            then=then["blas"], now=now["blas"]
+        ),
+        "products": _("the matrix products of its training steps were in {then} and now are in {now}").format(
+            then=then["products"], now=now["products"]
+        ),
+        "shards": _("its batches were divided into {then} and now into {now}").format(
+            then=plural(before, "shard"), now=after
+        ),
+        "threads": _("the threads of each shard of its batches were {then} and now are {now}").format(
+            then=then["threads"], now=now["threads"]
+        ),
+        "processes": _("its batches were those of {then} processes (--nproc, --nodes), and now are of {now}").format(
+            then=then["processes"], now=now["processes"]
+        ),
     }
     return [sentence for key, sentence in sentences.items() if then[key] != now[key]]
 

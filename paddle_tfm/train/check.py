@@ -10,6 +10,7 @@ from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, content
+from paddle_tfm.language import _, counted
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.train import manifest
@@ -19,7 +20,6 @@ from paddle_tfm.train.folders import plan_of
 from paddle_tfm.train.forms import IDENTITY, RESULTS, Results, read_form, read_stored_identity
 from paddle_tfm.train.identity import identity, read_identity
 from paddle_tfm.train.logs import LOGS, rows_of
-from paddle_tfm.units import plural
 
 
 class Finding(NamedTuple):
@@ -33,10 +33,11 @@ class Finding(NamedTuple):
 def lacking(folder: Path) -> str | None:
     """A sentence on what half a run lacks; None for a run of which there is something to check."""
     if missing := [name for name in ("recipe.yaml", IDENTITY) if not (folder / name).exists()]:
-        return f"{folder}: half a run: it has no {' and no '.join(missing)}"
+        return _("{folder}: half a run: it has no {names}").format(folder=folder, names=_(" and no ").join(missing))
     if not any((folder / "checkpoints").glob("*")):
-        begun = "are gone" if (folder / RESULTS).exists() else "are not there, so that --resume would begin with step 1"
-        return f"{folder}: half a run: its checkpoints {begun}"
+        gone = _("{folder}: half a run: its checkpoints are gone")
+        none = _("{folder}: half a run: its checkpoints are not there, so that --resume would begin with step 1")
+        return (gone if (folder / RESULTS).exists() else none).format(folder=folder)
     return None
 
 
@@ -59,7 +60,7 @@ def findings(folder: Path, registry: Registry, with_data: bool = True) -> Iterat
 
 def _checkpoint(path: Path, run: Path) -> Finding:
     if path.name.endswith(PARTIAL):
-        return Finding("note", path.name, "was being written when its process ended; nothing reads it")
+        return Finding("note", path.name, _("was being written when its process ended; nothing reads it"))
     if sentence := manifest.damage(path):
         return Finding("bad", path.name, sentence)
     stored = manifest.read(path)
@@ -69,9 +70,12 @@ def _checkpoint(path: Path, run: Path) -> Finding:
     except UserError:
         of_run = []
     size = sum(file["bytes"] for file in stored["files"].values()) / 2**20
-    text = f"step {stored['step']:,}: {plural(len(stored['files']), 'file')}, {size:,.1f} MiB, as they were saved"
+    text = _("step {step:,}: {files}, {size:,.1f} MiB, as they were saved").format(
+        step=stored["step"], files=counted(len(stored["files"]), "file"), size=size
+    )
     if of_run and stored["identity"] not in ("", *of_run):
-        return Finding("note", path.name, f"{text}; by a training of another identity than this folder's")
+        other = _("{text}; by a training of another identity than this folder's")
+        return Finding("note", path.name, other.format(text=text))
     return Finding("ok", path.name, text)
 
 
@@ -79,10 +83,12 @@ def _log(path: Path) -> Finding:
     try:
         lines = content(path).splitlines()
     except OSError as error:
-        return Finding("bad", path.name, f"cannot be read: {error.strerror}")
+        return Finding("bad", path.name, _("cannot be read: {strerror}").format(strerror=error.strerror))
     if unreadable := len(lines) - len(rows_of(lines)):
-        return Finding("bad", path.name, f"{plural(unreadable, 'line')} of {len(lines):,} cannot be read")
-    return Finding("ok", path.name, f"{plural(len(lines), 'line')}, all of which can be read")
+        text = _("{unreadable} of {lines:,} cannot be read")
+        return Finding("bad", path.name, text.format(unreadable=counted(unreadable, "line"), lines=len(lines)))
+    text = _("{lines}, all of which can be read")
+    return Finding("ok", path.name, text.format(lines=counted(len(lines), "line")))
 
 
 def _forms(folder: Path) -> Iterator[Finding]:
@@ -91,17 +97,18 @@ def _forms(folder: Path) -> Iterator[Finding]:
         if (folder / name).exists():
             try:
                 read_form(folder / name, form, keys)
-                yield Finding("ok", name, "can be read")
+                yield Finding("ok", name, _("can be read"))
             except UserError as error:
                 yield Finding("bad", name, str(error))
     if not (folder / RESULTS).exists():
         return
     if not (folder / manifest.FILE).exists():
-        yield Finding("bad", manifest.FILE, "is not here: nobody can tell whether what the run is compared by is whole")
+        text = _("is not here: nobody can tell whether what the run is compared by is whole")
+        yield Finding("bad", manifest.FILE, text)
     elif sentence := manifest.damage_of_run(folder):
         yield Finding("bad", manifest.FILE, sentence)
     else:
-        yield Finding("ok", manifest.FILE, "results, predictions, log and recipe are as they were saved")
+        yield Finding("ok", manifest.FILE, _("results, predictions, log and recipe are as they were saved"))
 
 
 def _code(folder: Path, registry: Registry) -> tuple[Plan | None, list[Finding]]:
@@ -113,9 +120,12 @@ def _code(folder: Path, registry: Registry) -> tuple[Plan | None, list[Finding]]
         return None, [Finding("bad", "code", str(error))]
     now = identity(plan, stored["data"], stored["shards"])
     if sentences := changes(stored, now):
-        return plan, [Finding("bad", "code", f"since it was trained, {'; '.join(sentences)}")]
-    same = Finding("ok", "code", "recipe, plugins and Paddle are those that it was trained with")
-    return plan, [same, *(Finding("note", "code", f"{each}: last bits may differ") for each in rounding(stored, now))]
+        return plan, [
+            Finding("bad", "code", _("since it was trained, {sentences}").format(sentences=_("; ").join(sentences)))
+        ]
+    same = Finding("ok", "code", _("recipe, plugins and Paddle are those that it was trained with"))
+    text = _("{sentence}: last bits may differ")
+    return plan, [same, *(Finding("note", "code", text.format(sentence=each)) for each in rounding(stored, now))]
 
 
 def _data(stored: dict[str, Any], plan: Plan) -> Finding:
@@ -124,19 +134,25 @@ def _data(stored: dict[str, Any], plan: Plan) -> Finding:
     except UserError as error:
         return Finding("bad", "data", str(error))
     if sentences := changes(stored, {**stored, "data": texts}):
-        return Finding("bad", "data", f"since it was trained, {'; '.join(sentences)}")
-    return Finding("ok", "data", f"the texts of {', '.join(texts)} are those that it was trained with")
+        return Finding("bad", "data", _("since it was trained, {sentences}").format(sentences=_("; ").join(sentences)))
+    return Finding(
+        "ok", "data", _("the texts of {names} are those that it was trained with").format(names=", ".join(texts))
+    )
 
 
 def _resume(folder: Path) -> Finding:
     if (folder / "results.json").exists():
-        return Finding("ok", "resume", "this run is finished")
+        return Finding("ok", "resume", _("this run is finished"))
     said: list[str] = []
     try:
         point = manifest.resume_point(folder / "checkpoints", said.append)
     except UserError as error:
         return Finding("bad", "resume", str(error))
     if point is None:
-        return Finding("note", "resume", "no checkpoint to resume from: it would begin with step 1")
+        return Finding("note", "resume", _("no checkpoint to resume from: it would begin with step 1"))
     step = manifest.read_state(point).step
-    return Finding("note" if said else "ok", "resume", f"it would resume from step {step:,}, {point}")
+    return Finding(
+        "note" if said else "ok",
+        "resume",
+        _("it would resume from step {step:,}, {point}").format(step=step, point=point),
+    )

@@ -15,6 +15,7 @@ from safetensors.numpy import save_file
 
 from paddle_tfm.errors import CutShort, UserError
 from paddle_tfm.files import PARTIAL, naming, remove, sync
+from paddle_tfm.language import _
 from paddle_tfm.train import manifest
 
 
@@ -88,7 +89,7 @@ def existing(folder: Path, run: Path) -> Path:
     """
     there, sentence = manifest.find(folder), manifest.lost(folder)
     if there is None or sentence:
-        raise UserError(f"{sentence}; remove {run} to train this run again")
+        raise UserError(_("{sentence}; remove {run} to train this run again").format(sentence=sentence, run=run))
     return there
 
 
@@ -104,9 +105,11 @@ def load_model(folder: Path, model: paddle.nn.Layer) -> None:
         for name, tensor in tensors.items():
             array, dtype = file.get_tensor(name), str(tensor.dtype).removeprefix("paddle.")
             if list(array.shape) != list(tensor.shape):
-                raise UserError(f"{path}: {name} has shape {[*array.shape]}, but the model needs {[*tensor.shape]}")
+                text = _("{path}: {name} has shape {shape}, but the model needs {needed}")
+                raise UserError(text.format(path=path, name=name, shape=[*array.shape], needed=[*tensor.shape]))
             if array.dtype.name != dtype:
-                raise UserError(f"{path}: {name} holds numbers of the type {array.dtype}, but the model needs {dtype}")
+                text = _("{path}: {name} holds numbers of the type {dtype}, but the model needs {needed}")
+                raise UserError(text.format(path=path, name=name, dtype=array.dtype, needed=dtype))
             tensor.set_value(array)
 
 
@@ -117,7 +120,8 @@ def _require_same_names(path: Path, names: Set[str], needed: Set[str]) -> None:
         if lacking
     ]
     if differences:
-        raise UserError(f"{path} does not fit the recipe's model: {'; '.join(differences)}")
+        text = _("{path} does not fit the recipe's model: {differences}")
+        raise UserError(text.format(path=path, differences="; ".join(differences)))
 
 
 def load_arrays(folder: Path, part: str = "model") -> dict[str, np.ndarray]:
@@ -142,9 +146,9 @@ def _open(path: Path) -> Iterator[Any]:
         with safe_open(path, "numpy") as file:
             yield file
     except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file") from error
+        raise UserError(_("{path}: no such file").format(path=path)) from error
     except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:  # a type that NumPy has not
-        raise UserError(f"{path}: not a safetensors file: {error}") from error
+        raise UserError(_("{path}: not a safetensors file: {error}").format(path=path, error=error)) from error
 
 
 def load_part(folder: Path, part: str) -> dict[str, paddle.Tensor]:

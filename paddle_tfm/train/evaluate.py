@@ -18,8 +18,9 @@ from paddle_tfm.caveats import repetition
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.data.codec import Codec, Encoded, EncodedTexts
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.predictions import squeezed
+from paddle_tfm.predictions import is_right, squeezed
 from paddle_tfm.protocols import Hypothesis, Likelihood, Metric, Prediction, Search
 from paddle_tfm.protocols.metric import NO_LIKELIHOOD
 from paddle_tfm.search.decoding import decode_all, worker_batches
@@ -65,13 +66,20 @@ def log_probs(
     max_tokens: int = 4096,
     max_rows: int | None = None,
     padding: int = 0,
+    others: Sequence[Transformer] = (),
 ) -> list[float]:
     """The log-probability of each example's target with its end token, in nats, under teacher forcing; arguments as of
-    `likelihood`."""
+    `likelihood`. `others`: further models of an ensemble, of whose probabilities of each token the mean is taken."""
+
+    def of_batch(batch: Batch[Tensor]) -> Any:
+        by_model = [_teacher_forced(each, batch)[0] for each in (model, *others)]  # [B, T] each
+        mean = paddle.logsumexp(paddle.stack(by_model), 0) - math.log(len(by_model)) if others else by_model[0]
+        return mean.sum(1).tolist()
+
     batches, sums = _batches(model, examples, max_tokens, max_rows, padding), [0.0] * len(examples)
-    by_batch = _map_batches(model, lambda batch: _teacher_forced(model, batch)[0].sum(1).tolist(), batches)
-    for batch, of_batch in zip(batches, by_batch):
-        for i, score in zip(batch.index.tolist(), of_batch):
+    by_batch = _map_batches(model, of_batch, batches)
+    for batch, scores in zip(batches, by_batch):
+        for i, score in zip(batch.index.tolist(), scores):
             sums[i] = score
     return sums
 
@@ -128,22 +136,23 @@ def predict(
     progress: Callable[[int], None] | None = None,
     decode: Callable[..., list[list[Hypothesis]]] | None = None,
 ) -> list[Prediction]:
-    """The best hypothesis for every example and its reference, as texts whose white space is normalized. `decode`: what
-    `decode_all` does for this model, done by another engine."""
+    """The best hypothesis for every example, and its references, as texts whose white space is normalized. `decode`:
+    what `decode_all` does for this model, done by another engine."""
     decode = functools.partial(decode_all, model) if decode is None else decode
     decoded = decode(examples, search, max_tokens, progress, wanted=1)
     predictions = []
     for encoded, hypotheses in zip(examples, decoded):
-        source, target = encoded.example.source, encoded.example.target
+        example, joined = encoded.example, codec.target.joined
         pieces = codec.pieces(hypotheses[0].ids, encoded.extra)
         predictions.append(
             Prediction(
-                source,
+                example.source,
                 squeezed(encoded.text),
                 squeezed(codec.text(pieces)),
-                tuple(codec.target.tokenize(target)),
+                tuple(codec.target.tokenize(example.target)),
                 tuple(pieces),
                 hypotheses[0].score,
+                tuple(squeezed(joined(text)) for text in example.others),
             )
         )
     return predictions
@@ -159,10 +168,12 @@ def score(
         try:
             values[name] = float(metric.compute(predictions, likelihood or NO_LIKELIHOOD))
         except ValueError as error:
-            raise UserError(f"metric '{name}': {error}") from error
+            raise UserError(_("metric '{name}': {error}").format(name=name, error=error)) from error
         if not is_countable(values[name]):
-            sentence = f"is {values[name]:g}, but a value must be at most {LARGEST:g} in size, or infinite"
-            raise UserError(f"metric '{name}' {sentence}")
+            sentence = _("is {value:g}, but a value must be at most {most:g} in size, or infinite").format(
+                value=values[name], most=LARGEST
+            )
+            raise UserError(_("metric '{name}' {sentence}").format(name=name, sentence=sentence))
     return values
 
 
@@ -171,9 +182,10 @@ def text_metrics(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
     return {name: metric for name, metric in metrics.items() if metric.needs_search and not metric.needs_pieces}
 
 
-def signatures(metrics: Mapping[str, Metric]) -> dict[str, str]:
-    """The signatures (version and options) of the metrics that have one, to be reported with their values."""
-    return {name: signature for name, metric in metrics.items() if (signature := metric.signature())}
+def signatures(metrics: Mapping[str, Metric], references: int) -> dict[str, str]:
+    """The signatures (version and options) of the metrics that have one, to be reported with their values of texts that
+    have so many `references`."""
+    return {name: signature for name, metric in metrics.items() if (signature := metric.signature(references))}
 
 
 class Scorer:
@@ -248,7 +260,7 @@ def caveats(
     if label in run.in_training:
         counted["in_training"] = run.in_training[label]
     if predictions and AT not in label:  # past the trained length a sound model may repeat itself too
-        texts = [(each.hypothesis, each.reference) for each in predictions]
+        texts = [(each.hypothesis, each.hypothesis if is_right(each) else each.reference) for each in predictions]
         pieces = [(each.hypothesis_pieces, each.reference_pieces) for each in predictions]
         counted["repetition"] = repetition(texts, pieces)
     return counted

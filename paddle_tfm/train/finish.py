@@ -23,6 +23,7 @@ from paddle_tfm.train.about import write_peak_memory
 from paddle_tfm.train.evaluate import DecodingTime, Scorer, caveats, log_probs, signatures
 from paddle_tfm.train.run import Run
 from paddle_tfm.train.state import TrainingState
+from paddle_tfm.units import AT
 
 
 def finish(
@@ -174,7 +175,12 @@ def _results(
             scores on the validation split. None: `train.average` is not set.
     """
     run, progress, metrics = state.run, state.progress, score.metrics
-    size = run.recipe.get("size")
+    size, final_texts = run.recipe.get("size"), run.encoded["test"] or run.encoded["valid"]
+    references = len(final_texts[0].example.references)
+    signed = signatures(metrics, references)
+    for test, facts in final.tests.items():
+        if (number := len(run.encoded[facts["texts"]][0].example.references)) != references:
+            signed |= {f"{name}{AT}{test}": metric.signature(number) or "nrefs:1" for name, metric in metrics.items()}
     return {
         "recipe": run.plan.run.recipe,
         "variant": run.plan.run.variant,
@@ -195,9 +201,9 @@ def _results(
         "diverged": diverged,
         "directions": {name: metric.higher_is_better for name, metric in metrics.items()},
         "units": {name: metric.unit for name, metric in metrics.items()},
-        "signatures": signatures(metrics),
+        "signatures": signed,
         "per_piece": ["loss", *(name for name, metric in metrics.items() if metric.per_piece)],
-        "pieces": run.codec.cut(run.encoded["test"] or run.encoded["valid"]),
+        "pieces": run.codec.cut(final_texts),
         "valid": progress.valid,
         "test": dict(final.test),
         "tests": dict(final.tests),

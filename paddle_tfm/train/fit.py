@@ -9,11 +9,12 @@ from paddle_tfm.caveats import Reach, beside, looks_cut, seldom
 from paddle_tfm.data.codec import EncodedTexts
 from paddle_tfm.data.shapes import check_padding, check_texts
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _, enumerated
 from paddle_tfm.protocols import Prediction, Search
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.sites import BOTH
 from paddle_tfm.search.decoding import max_length
-from paddle_tfm.units import AT
+from paddle_tfm.units import AT, metric_name
 
 SAMPLE = 1000  # training examples that are looked at
 
@@ -57,6 +58,7 @@ def remarks(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> list[str]:
     return [
         *encoded["train"].codec.remarks(),
         *looks_cut([each.text for each in first]),
+        *_of_first_references(plan, encoded),
         *seldom((each.source, each.target) for each in encoded["train"]),
         *(
             beside(label, sentence)
@@ -64,6 +66,16 @@ def remarks(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> list[str]:
             for sentence in reach.sentences(label.partition(AT)[2])
         ),
     ]
+
+
+def _of_first_references(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> Iterator[str]:
+    """A sentence for each split with several references: what compares with the first of them alone."""
+    single = [name for name, part in plan.metrics().items() if not part.build().several_references]
+    for split, texts in encoded.items():
+        if texts and (number := len(texts[0].example.references)) > 1:
+            text = _("{split} has {number} references for each source; {metrics} take the first alone")
+            metrics = enumerated(map(metric_name, ["loss", *single]))
+            yield text.format(split=split, number=number, metrics=metrics)
 
 
 def reach_of(

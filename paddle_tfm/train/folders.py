@@ -47,7 +47,8 @@ def plan_of(folder: Path, registry: Registry) -> Plan:
     """
     plan = plan_run(recipes.load_single(folder / "recipe.yaml"), registry)
     if plan.problems and (missing := missing_plugins(read_identity(folder), registry)):
-        raise UserError(f"{folder} was trained with a plugin that is not loaded now; add {missing}")
+        text = _("{folder} was trained with a plugin that is not loaded now; add {missing}")
+        raise UserError(text.format(folder=folder, missing=missing))
     return plan.require_sound(str(folder / "recipe.yaml"))
 
 
@@ -57,8 +58,11 @@ def checkpoint_of(folder: Path, which: str) -> Path:
     point = manifest.find(folder / "checkpoints" / which)
     if point is None:
         others = [name for name, place in places.items() if place is not None]
-        there = " and ".join(f"{name}: --checkpoint {name} takes it" for name in others) or "none yet"
-        raise UserError(f"{folder / 'checkpoints' / which}: no such checkpoint; there is {there}")
+        takes = _("{name}: --checkpoint {name} takes it")
+        there = " and ".join(takes.format(name=name) for name in others) or _("none yet")
+        text = _("{folder}: no such checkpoint; there is {there}")
+        raise UserError(text.format(folder=folder / "checkpoints" / which, there=there))
     if sentence := manifest.damage(point):
-        raise UserError(f"{sentence}; `paddle-tfm check {in_shell(folder)}` says which checkpoints are whole")
+        text = _("{sentence}; `paddle-tfm check {folder}` says which checkpoints are whole")
+        raise UserError(text.format(sentence=sentence, folder=in_shell(folder)))
     return point

@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
+from paddle_tfm.language import _
 
 RESULTS, IDENTITY = "results.json", "identity.json"
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -153,10 +154,14 @@ def damaged(path: Path, error: ValidationError) -> UserError:
     first = error.errors(include_url=False)[0]
     where = ".".join(map(str, first["loc"]))
     if first["type"] == "missing":
-        return UserError(f"{path}: damaged: it lacks `{where}`")
+        return UserError(_("{path}: damaged: it lacks `{where}`").format(path=path, where=where))
     wanted = WANTED.get(first["type"], first["msg"].replace("Input should be", "must be"))
     wanted = wanted.format(**first.get("ctx", {}))
-    return UserError(f"{path}: damaged: `{where}` {wanted}, but is {reprlib.repr(first['input'])}")
+    return UserError(
+        _("{path}: damaged: `{where}` {wanted}, but is {value}").format(
+            path=path, where=where, wanted=wanted, value=reprlib.repr(first["input"])
+        )
+    )
 
 
 def read_results(run: Path, keys: Iterable[str] = ()) -> dict[str, Any]:

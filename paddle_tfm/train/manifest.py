@@ -12,6 +12,7 @@ from typing import Any
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, json_text, remove, sha256, sync, write_whole
+from paddle_tfm.language import _
 from paddle_tfm.train.forms import IDENTITY, RESULTS, Count, Form, read_form
 from paddle_tfm.train.progress import Progress
 
@@ -93,7 +94,7 @@ def damage(folder: Path, only: str | None = None) -> str | None:
         return str(error)
     for name in dict.fromkeys([STATE, WEIGHTS, *files]):
         if name not in files:
-            return f"{folder / FILE}: damaged: it does not list {name}"
+            return _("{folder}: damaged: it does not list {name}").format(folder=folder / FILE, name=name)
         if only in (None, name) and (sentence := _damage(folder / name, files[name]["bytes"], files[name]["sha256"])):
             return sentence
     return None
@@ -119,11 +120,13 @@ def read_state(folder: Path) -> Progress:
 
 def _damage(path: Path, size: int, digest: str) -> str | None:
     if not path.is_file():
-        return f"{path}: no such file"
+        return _("{path}: no such file").format(path=path)
     if path.stat().st_size != size:
-        return f"{path}: damaged: it has {path.stat().st_size:,} bytes, but {size:,} were saved"
+        return _("{path}: damaged: it has {bytes:,} bytes, but {size:,} were saved").format(
+            path=path, bytes=path.stat().st_size, size=size
+        )
     if sha256(path) != digest:
-        return f"{path}: damaged: its content is not what was saved (its SHA-256 is another)"
+        return _("{path}: damaged: its content is not what was saved (its SHA-256 is another)").format(path=path)
     return None
 
 
@@ -135,7 +138,7 @@ def find(folder: Path) -> Path | None:
 def lost(folder: Path) -> str | None:
     """A sentence if the weights of the checkpoint `folder` are gone or damaged; None if they are whole."""
     there = find(folder)
-    return f"{folder}: this checkpoint is gone" if there is None else damage(there, WEIGHTS)
+    return _("{folder}: this checkpoint is gone").format(folder=folder) if there is None else damage(there, WEIGHTS)
 
 
 def versions(folder: Path) -> tuple[Path, Path]:
@@ -158,11 +161,16 @@ def resume_point(checkpoints: Path, report: Callable[[str], None] = lambda text:
         if sentence is None:
             if wrong:
                 step = read_state(point).step
-                report(f"{'; '.join(wrong)}; it is passed over, and the training resumes from step {step:,}")
+                report(
+                    _("{sentences}; it is passed over, and the training resumes from step {step:,}").format(
+                        sentences="; ".join(wrong), step=step
+                    )
+                )
             return point
         wrong.append(sentence)
     if wrong:
-        raise UserError(f"{'; '.join(wrong)}; remove {checkpoints.parent} to train this run again")
+        text = _("{sentences}; remove {parent} to train this run again")
+        raise UserError(text.format(sentences="; ".join(wrong), parent=checkpoints.parent))
     return None
 
 

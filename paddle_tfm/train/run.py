@@ -19,6 +19,7 @@ from paddle_tfm.data.corpus import Corpus
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.files import sync_all, write_whole
 from paddle_tfm.inference.trained_model import TrainedModel
+from paddle_tfm.language import _
 from paddle_tfm.model.build import build
 from paddle_tfm.model.by_path import prepare
 from paddle_tfm.model.size import num_parameters
@@ -43,7 +44,7 @@ class Run(TrainedModel):
     start_time: float = 0.0  # when it was created, by `time.perf_counter`
     step: int = 0
     processes: int = 1  # that share its batches: the ranks
-    dropped: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, int] = field(default_factory=dict)  # `setting=value` → how many examples it left out
     encoded: dict[str, EncodedTexts] = field(default_factory=dict, repr=False)
     in_training: dict[str, dict[str, int]] = field(default_factory=dict)  # as of a corpus
     shards: int = 0  # into which a training divides its batches; 0: nobody has chosen yet
@@ -112,7 +113,7 @@ def create(plan: Plan, folder: Path, corpus: Corpus, resume: bool = False) -> Ru
     require_fit(plan, encoded)
     model = _model(plan, codec)
     run = Run(folder, plan, codec, model, corpus.fingerprint, start_time, in_training=corpus.in_training)
-    run.encoded, run.dropped, run.shards = {**encoded, "train": train}, dropped, stored["shards"]
+    run.encoded, run.dropped, run.shards = {**encoded, "train": train}, {**corpus.dropped, **dropped}, stored["shards"]
     if source is not None:
         run.history = {"start": source.carry(plan, codec, model).model_dump()}
     else:
@@ -131,7 +132,8 @@ def _filtered(examples: EncodedTexts, settings: Settings) -> tuple[EncodedTexts,
     dropped = {bound: count for bound, count in counts.items() if count}
     indices = np.flatnonzero(~(too_long | uneven))
     if not indices.size:
-        raise UserError(f"all {len(lengths)} training examples exceed {' and '.join(dropped)}; raise the bound")
+        text = _("all {number} training examples exceed {bounds}; raise the bound")
+        raise UserError(text.format(number=len(lengths), bounds=" and ".join(dropped)))
     return examples.select(indices.tolist()) if dropped else examples, dropped
 
 
@@ -174,13 +176,15 @@ def load_run(
     run = Run(folder, plan, codec, _model(plan, codec), stored["data"])
     run.shards, run.processes, run.history = stored["shards"], stored["processes"], history_of(stored)
     for change in changes(stored, run.identity() | {"data": stored["data"]}):
-        warn(f"{folder}: since it was trained, {change}; its scores may differ")
+        warn(_("{folder}: since it was trained, {change}; its scores may differ").format(folder=folder, change=change))
     checkpoint.load_model(point, run.model)
     run.step = manifest.read_state(point).step
     if not (folder / "results.json").is_file():
         warn(
-            f"{folder} is not finished: the checkpoint is of step {run.step:,} of {run.settings.train.steps:,}; "
-            "`paddle-tfm run … --resume` continues it"
+            _(
+                "{folder} is not finished: the checkpoint is of step {step:,} of {steps:,}; `paddle-tfm "
+                "run … --resume` continues it"
+            ).format(folder=folder, step=run.step, steps=run.settings.train.steps)
         )
     run.model.eval()
     return run

@@ -22,6 +22,7 @@ from paddle import Tensor
 from paddle_tfm import memory, paddle_compat, place, randomness
 from paddle_tfm.data.batches import Batch
 from paddle_tfm.kernels.cpu import products
+from paddle_tfm.language import _
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Tap
 from paddle_tfm.recipe.settings import TrainSettings
@@ -127,7 +128,7 @@ class Step(Gradients):
         super().__init__(model, parameters, settings, seed)
         if place.on_cpu():
             numbers = sum(int(parameter.size) for parameter in parameters)
-            memory.require(4 * HELD * numbers, f"the training of {numbers:,} parameters")
+            memory.require(4 * HELD * numbers, _("the training of {numbers:,} parameters").format(numbers=numbers))
         self.optimizer, self.schedule, self.average = optimizer, schedule, average
 
     def rest(self) -> None:

@@ -14,6 +14,7 @@ from paddle_tfm.data.batches import Batch
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import write_whole
 from paddle_tfm.kernels.cpu import products
+from paddle_tfm.language import _
 from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.plugins import Listeners, Plugins
 from paddle_tfm.recipe.yaml_lines import dump
@@ -24,7 +25,7 @@ from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.finish import finish, write_results
 from paddle_tfm.train.logs import append_row
 from paddle_tfm.train.ranks.distributed_step import distributed
-from paddle_tfm.train.ranks.group import RankLost, shards_with_ranks
+from paddle_tfm.train.ranks.group import RankLost
 from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.running_statistics import discrepancies, overall, remembered
@@ -64,9 +65,8 @@ class Trainer:
     ):
         precision = run.settings.train.precision
         if precision != "float32" and place.on_cpu():
-            raise UserError(f"train.precision={precision} needs a GPU; on a CPU use train.precision=float32")
-        if others is not None and run.settings.train.shards is not None:
-            raise UserError(shards_with_ranks(run.settings.train.shards))
+            text = _("train.precision={precision} needs a GPU; on a CPU use train.precision=float32")
+            raise UserError(text.format(precision=precision))
         self.run, self.stop, self.report, self.others = run, stop, report, others
         self.listeners = Listeners(plugins, report, strict)
         self.state = TrainingState(run)
@@ -107,7 +107,11 @@ class Trainer:
             raise RankLost(f"{lost}; {run.name} is saved at step {run.step:,}") from None
         if run.step < steps and self._out_of_patience():
             best, since = run.settings.evaluate.best, self.state.progress.best_step
-            self._say(f"stopped early at step {run.step}: {best} was never better than at step {since}")
+            self._say(
+                _("stopped early at step {step}: {best} was never better than at step {since}").format(
+                    step=run.step, best=best, since=since
+                )
+            )
         results = finish(self.state, self.score, diverged, lambda: self._save("best", resumable=False), self._say)
         write_results(run.folder, results)
         self.emit("on_run_end", results=results)
@@ -126,7 +130,11 @@ class Trainer:
         write_about(self.run)
         wanted = self.run.settings.train.products
         if wanted != "float32" and (reason := products.why_not(wanted)):
-            self._say(f"train.products={wanted} is not to be had, so they are in float32: {reason}")
+            self._say(
+                _("train.products={wanted} is not to be had, so they are in float32: {reason}").format(
+                    wanted=wanted, reason=reason
+                )
+            )
         self.emit("on_run_start")
 
     def calibrate(self) -> None:

@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 
 from paddle_tfm.data.pairs import Files, pairs
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
 from paddle_tfm.validators import one_of
 from paddle_tfm_plugins.dataset._upstream import github
@@ -66,10 +67,12 @@ class Multi30k(Dataset):
         self.languages = source, target
         self.test = test
         if source == target:
-            raise ValueError(f"`target` must be another language than `source`, but both are '{source}'")
+            text = _("`target` must be another language than `source`, but both are '{source}'")
+            raise ValueError(text.format(source=source))
         for option, language in (("source", source), ("target", target)):
             if language not in TESTS[test]:
-                raise ValueError(f"`{option}`: {test} has no '{language}', only {', '.join(TESTS[test])}")
+                text = _("`{option}`: {test} has no '{language}', only {known}")
+                raise ValueError(text.format(option=option, test=test, language=language, known=", ".join(TESTS[test])))
 
     @classmethod
     def catalogue(cls) -> list[RemoteFile]:

@@ -15,18 +15,19 @@ class SacreBLEU(Metric):
     """A score of detokenized texts against the corpus' own, from 0 to 100; a subclass makes the `scorer`."""
 
     unit: ClassVar[str] = "points"
+    several_references: ClassVar[bool] = True
 
     def __init__(self, scorer: Scorer):
         self.scorer = scorer
-        self.scorer.num_refs = 1  # for the signature; sacreBLEU itself knows after the first scoring only
 
     def statistics(self, predictions: Sequence[Prediction]) -> np.ndarray:
         hypotheses = [prediction.hypothesis for prediction in predictions]
-        references = [prediction.reference for prediction in predictions]
-        return np.array(self.scorer._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
+        references = [*zip(*(prediction.references for prediction in predictions), strict=True)]
+        return np.array(self.scorer._extract_corpus_statistics(hypotheses, references), dtype=np.float64)
 
     def value(self, total: np.ndarray) -> float:
         return self.scorer._compute_score_from_stats(total.tolist()).score
 
-    def signature(self) -> str:
+    def signature(self, references: int = 1) -> str:
+        self.scorer.num_refs = references  # sacreBLEU itself knows after a scoring only, and then of that one
         return self.scorer.get_signature().format()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sacrebleu.metrics import BLEU
 
+from paddle_tfm.language import _
 from paddle_tfm.validators import one_of
 from paddle_tfm_plugins.metric._sacrebleu import SacreBLEU
 
@@ -31,9 +32,8 @@ class Bleu(SacreBLEU):
         self, tokenize: str = "13a", lowercase: bool = False, smooth: str = "exp", effective_order: bool = False
     ):
         if tokenize in NEED_MORE:
-            raise ValueError(
-                f"`tokenize` {tokenize!r} needs a download or another package; use one of {', '.join(TOKENIZERS)}"
-            )
+            text = _("`tokenize` {tokenize!r} needs a download or another package; use one of {known}")
+            raise ValueError(text.format(tokenize=tokenize, known=", ".join(TOKENIZERS)))
         one_of(TOKENIZERS, tokenize=tokenize)
         one_of(SMOOTHINGS, smooth=smooth)
         super().__init__(

@@ -11,16 +11,17 @@ from paddle_tfm.protocols import Metric, Prediction
 
 
 class ExactMatch(Metric):
-    """The share of outputs that equal their reference, spaces at the ends aside.
+    """The share of outputs that equal their reference, or one of several, spaces at the ends aside.
 
     The reference is the corpus' own text: what a tokenizer cannot write (capitals, where it folds case) is wrong.
     """
 
     unit: ClassVar[str] = "%"
+    several_references: ClassVar[bool] = True
 
     def statistics(self, predictions: Sequence[Prediction]) -> np.ndarray:
-        pairs = ((prediction.hypothesis.strip(), prediction.reference.strip()) for prediction in predictions)
-        return np.array([(ours == theirs, 1) for ours, theirs in pairs], dtype=np.float64)
+        pairs = ((each.hypothesis.strip(), [text.strip() for text in each.references]) for each in predictions)
+        return np.array([(ours in theirs, 1) for ours, theirs in pairs], dtype=np.float64)
 
     def value(self, total: np.ndarray) -> float:
         right, outputs = total.tolist()

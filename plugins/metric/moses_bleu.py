@@ -49,10 +49,13 @@ class MosesBleu(SacreBLEU):
     def statistics(self, predictions: Sequence[Prediction]) -> np.ndarray:
         return super().statistics(
             [
-                each._replace(hypothesis=self.words(each.hypothesis), reference=self.words(each.reference))
+                Prediction(each.source, reference, self.words(each.hypothesis), others=others)
                 for each in predictions
+                for reference, *others in [map(self.words, each.references)]
             ]
         )
 
-    def signature(self) -> str:
-        return f"{super().signature()}|moses:{self.language},normalized,lower|sacremoses:{version('sacremoses')}"
+    def signature(self, references: int = 1) -> str:
+        return (
+            f"{super().signature(references)}|moses:{self.language},normalized,lower|sacremoses:{version('sacremoses')}"
+        )

@@ -16,10 +16,11 @@ class _Scorer(TER):
     """sacreBLEU's, which searches no shifts in long texts."""
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict) -> list[float]:
-        words, (reference,) = hypothesis.split(), ref_kwargs["ref_words"]
-        if max(len(words), len(reference)) <= LONGEST:
+        words, references = hypothesis.split(), ref_kwargs["ref_words"]
+        if max(map(len, [words, *references])) <= LONGEST:
             return super()._compute_segment_statistics(hypothesis, ref_kwargs)
-        return [edit_distance(words, reference), len(reference)]
+        edits = min(edit_distance(words, reference) for reference in references)
+        return [edits, sum(map(len, references)) / len(references)]
 
 
 class Ter(SacreBLEU):
@@ -28,6 +29,8 @@ class Ter(SacreBLEU):
     An edit inserts, deletes or substitutes a word, or shifts a run of words (Snover et al., 2006,
     aclanthology.org/2006.amta-papers.25). The lower the better; it may exceed 100. The defaults are sacreBLEU's, which
     fold case.
+
+    Of several references the one with the fewest edits counts, and the mean of their words.
 
     Shifts take a search whose time has no bound in long texts: where one of a pair has more than 200 words there are
     none, and the edits, those of `word_error_rate`, are at least as many as with shifts. The signature says it.
@@ -59,5 +62,5 @@ class Ter(SacreBLEU):
             )
         )
 
-    def signature(self) -> str:
-        return f"{super().signature()}|shifts:to-{LONGEST}-words"
+    def signature(self, references: int = 1) -> str:
+        return f"{super().signature(references)}|shifts:to-{LONGEST}-words"

@@ -8,7 +8,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
-from paddle_tfm.ranks import sum_over_ranks
+from paddle_tfm.ranks import moments_over_ranks, several
 from paddle_tfm.validators import between, not_negative, positive
 from paddle_tfm_plugins.norm._running import Pool, PooledNorm
 
@@ -99,13 +99,18 @@ class BatchNorm(PooledNorm):
     def _statistics(self, rows: Tensor, real: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Mean and variance [1, C] of the real tokens, the running ones if there are fewer than two; all rows less the
         mean [N, C]; and how many are real."""
-        count = sum_over_ranks(real.sum())
-        enough, weights = count > 1.0, real / count.clip(min=1.0)
-        batch_mean = sum_over_ranks(ops.sum_over_rows(weights, rows))
-        mean = paddle.where(enough, batch_mean, self.running_mean.unsqueeze(0))
-        centred = ops.add_outer(rows, ops.column_of_ones(rows), -mean)
-        squares = sum_over_ranks(ops.sum_over_rows(weights, paddle.square(centred)))
-        return mean, paddle.where(enough, squares, self.running_variance.unsqueeze(0)), centred, count
+        count, ones, running = real.sum(), ops.column_of_ones(rows), self.running_mean.unsqueeze(0)
+        weights = real / count.clip(min=1.0)
+        mean = ops.sum_over_rows(weights, rows)
+        if not several():
+            mean = paddle.where(count > 1.0, mean, running)
+        centred = ops.add_outer(rows, ones, -mean)
+        variance = ops.sum_over_rows(weights, paddle.square(centred))
+        if several():  # all of the above is of this rank's rows
+            count, whole, variance = moments_over_ranks(count, mean, variance)
+            whole = paddle.where(count > 1.0, whole, running)
+            mean, centred = whole, ops.add_outer(centred, ones, mean - whole)
+        return mean, paddle.where(count > 1.0, variance, self.running_variance.unsqueeze(0)), centred, count
 
     @paddle.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
+from paddle_tfm.language import _
 from paddle_tfm.validators import positive
 
 
@@ -16,7 +17,7 @@ def frequencies(head_dim: int, base: float) -> Tensor:
         ValueError: `head_dim` is odd, or `base` is not positive.
     """
     if head_dim % 2 != 0:
-        raise ValueError(f"`head_dim` must be even, but is {head_dim}")
+        raise ValueError(_("`head_dim` must be even, but is {head_dim}").format(head_dim=head_dim))
     positive(base=base)
     return paddle.to_tensor(float(base) ** (-np.arange(0, head_dim, 2) / head_dim))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paddle import Tensor, concat
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import PositionalEncoding
 from paddle_tfm.validators import at_least, between, positive
 from paddle_tfm_plugins.position._rotation import frequencies, rotate
@@ -37,13 +38,12 @@ class Rotary(PositionalEncoding):
         positive(base=base)
         self.width = int(head_dim * fraction)
         if self.width == 0 or (fraction < 1 and self.width % 2):
-            raise ValueError(
-                f"`fraction` must let an even number of channels turn, but {fraction:g} of {head_dim} is {self.width}"
-            )
+            text = _("`fraction` must let an even number of channels turn, but {fraction:g} of {head_dim} is {width}")
+            raise ValueError(text.format(fraction=fraction, head_dim=head_dim, width=self.width))
         if ntk_factor > 1:
             if self.width == 2:
                 raise ValueError(
-                    "`ntk_factor` slows all pairs but the first, so that there must be two, but there is one"
+                    _("`ntk_factor` slows all pairs but the first, so that there must be two, but there is one")
                 )
             base *= ntk_factor ** (self.width / (self.width - 2))
         self.base = base

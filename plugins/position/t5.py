@@ -10,6 +10,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import LayerSite, PositionalEncoding, no_decay
 from paddle_tfm.validators import between
 
@@ -54,10 +55,11 @@ class T5(PositionalEncoding):
         super().__init__()
         between("[4, 1024]", buckets=buckets)
         if buckets % 2:
-            raise ValueError(f"`buckets` must be even, but is {buckets}")
+            raise ValueError(_("`buckets` must be even, but is {buckets}").format(buckets=buckets))
         per_direction = buckets if site.causal else buckets // 2
         if max_distance <= per_direction // 2:
-            raise ValueError(f"`max_distance` must be above {per_direction // 2}, but is {max_distance}")
+            text = _("`max_distance` must be above {per_direction}, but is {max_distance}")
+            raise ValueError(text.format(per_direction=per_direction // 2, max_distance=max_distance))
         between("[1, 1000000]", max_distance=max_distance)
         self.max_distance, self.causal = max_distance, site.causal
         self.table = no_decay(self.create_parameter([buckets, num_heads]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Constraints, Search
 from paddle_tfm.validators import between, not_negative
 
@@ -24,9 +25,10 @@ class Bounded(Search):
         between("[0, inf)", max_ratio=max_ratio)
         not_negative(max_extra=max_extra, min_length=min_length, no_repeat_ngram=no_repeat_ngram)
         if max_ratio == max_extra == 0:
-            raise ValueError("`max_ratio` and `max_extra` must not both be 0: no output could have a token")
+            raise ValueError(_("`max_ratio` and `max_extra` must not both be 0: no output could have a token"))
         if max_length is not None and max_length < max(1, min_length):
-            raise ValueError(f"`max_length` must be at least 1 and `min_length`={min_length}, but is {max_length}")
+            text = _("`max_length` must be at least 1 and `min_length`={min_length}, but is {max_length}")
+            raise ValueError(text.format(min_length=min_length, max_length=max_length))
         self.max_ratio, self.max_extra = max_ratio, max_extra
         self.min_length, self.max_length, self.no_repeat_ngram = min_length, max_length, no_repeat_ngram
 

@@ -9,6 +9,7 @@ from paddle_tfm import ops
 from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis
 from paddle_tfm.validators import between, not_negative
 from paddle_tfm_plugins.search._bounded import Bounded
+from paddle_tfm_plugins.search._required import Partial, allocated, unmet
 
 
 class Beam(Bounded):
@@ -22,9 +23,13 @@ class Beam(Bounded):
     Options: size; alpha (0: none); max_ratio and max_extra bound the output at max_ratio · source length + max_extra
     tokens, max_length at so many; min_length: no end before so many tokens, whatever max_ratio says; no_repeat_ngram:
     no run of so many tokens twice in an output (arXiv:1705.04304; 0: any).
+
+    Required words (`Decoding.required`, arXiv:1804.06609) are placed by dynamic beam allocation: outputs that lack as
+    many required tokens are a bank, banks share the beam, and no output ends before it lacks none.
     """
 
     greedy_with = {"size": 1, "alpha": 0.0}
+    places_required = True
 
     def __init__(self, size: int = 5, alpha: float = 0.6, **parent):
         super().__init__(**parent)
@@ -40,9 +45,10 @@ class Beam(Bounded):
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
         max_lengths, wanted = decoding.max_lengths, min(self.size, decoding.wanted or self.size)
         finished: list[list[tuple[float, Hypothesis]]] = [[] for _ in max_lengths]
-        # unfinished sentences, and for each its beams (ids, log-probability); rows of the model have the same order
+        # unfinished sentences, and the unfinished outputs of each; rows of the model have the same order
         alive = list(range(len(max_lengths)))
-        beams: list[list[tuple[list[int], float]]] = [[([], 0.0)] for _ in max_lengths]
+        required = decoding.required or [()] * len(max_lengths)
+        beams = [[Partial([], 0.0, unmet(of_sentence))] for of_sentence in required]
         tokens = paddle.full([len(max_lengths)], decoding.bos, dtype="int64")
         length = 0
         while alive:
@@ -55,7 +61,10 @@ class Beam(Bounded):
                 old = beams[sentence]
                 beams[sentence] = []
                 if length > max_lengths[sentence]:
-                    ranked = [(score + ends[row + i], i, decoding.eos) for i, (_, score) in enumerate(old)]
+                    ranked = [(each.score + ends[row + i], i, decoding.eos) for i, each in enumerate(old)]
+                elif required[sentence]:
+                    steps = log_probs[row : row + len(old)].numpy()
+                    ranked = allocated(ranked, old, steps, decoding.eos, max_lengths[sentence] - length)
                 survivors = self._advance(sentence, ranked, old, beams, finished, decoding.eos)
                 if beams[sentence] and not self._settled(
                     finished[sentence], beams[sentence], max_lengths[sentence], wanted
@@ -75,7 +84,7 @@ class Beam(Bounded):
         """For each sentence its best 2 · size continuations (log-probability, beam, token): enough to keep `size` even
         if every beam could end."""
         steps, tokens = (each.numpy() for each in ops.top_k(log_probs, min(2 * self.size, log_probs.shape[1])))
-        before = np.array([score for group in groups for _, score in group])  # [R]
+        before = np.array([each.score for group in groups for each in group])  # [R]
         sentence = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
         beam = np.concatenate([np.arange(len(group)) for group in groups])
         shape = (len(groups), self.size, steps.shape[1])
@@ -93,10 +102,10 @@ class Beam(Bounded):
         for rank, (score, i, token) in enumerate(ranked):
             if token == eos:
                 if rank < self.size:
-                    ids = old[i][0]
+                    ids = old[i].ids
                     finished[sentence].append((score / self.penalty(len(ids) + 1), Hypothesis(ids, score)))
             elif len(survivors) < self.size:
-                beams[sentence].append(([*old[i][0], token], score))
+                beams[sentence].append(old[i].extended(token, score))
                 survivors.append((i, token))
         return survivors
 
@@ -106,4 +115,4 @@ class Beam(Bounded):
         if len(finished) < wanted:
             return False
         worst = sorted((score for score, _ in finished), reverse=True)[wanted - 1]
-        return max(score for _, score in beams) / self.penalty(max_length + 1) <= worst
+        return max(each.score for each in beams) / self.penalty(max_length + 1) <= worst

@@ -10,6 +10,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm import randomness
+from paddle_tfm.language import _
 from paddle_tfm.protocols import MASKED_SCORE
 from paddle_tfm.validators import at_least, between
 from paddle_tfm_plugins.search._one_by_one import OneByOne, Output
@@ -44,9 +45,8 @@ class Sampling(OneByOne):
     ):
         super().__init__(**parent)
         if not 0 < temperature < math.inf:
-            raise ValueError(
-                f"`temperature` must be a number above 0, but is {temperature}; `greedy` is its limit at 0"
-            )
+            text = _("`temperature` must be a number above 0, but is {temperature}; `greedy` is its limit at 0")
+            raise ValueError(text.format(temperature=temperature))
         at_least(1, top_k=top_k)
         between("[1, 10000]", samples=samples)
         between("(0, 1]", top_p=top_p)

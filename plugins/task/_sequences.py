@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
 from paddle_tfm.validators import ascending, between, positive
@@ -49,9 +50,8 @@ class Sequences(Task):
             lengths = range(low, min(high + 1, low + MIN_SEQUENCES))
             number = sum(min(symbols, MIN_SEQUENCES) ** min(length, MIN_SEQUENCES) for length in lengths)
             if number < MIN_SEQUENCES:
-                raise ValueError(
-                    f"`symbols` and the lengths must allow {MIN_SEQUENCES} sequences or more, but allow {number}"
-                )
+                text = _("`symbols` and the lengths must allow {min_sequences} sequences or more, but allow {number}")
+                raise ValueError(text.format(min_sequences=MIN_SEQUENCES, number=number))
         self.symbols, self.max_length = symbols, max(max_length, tested[1])
         self.sizes = {"train": train, "valid": valid, "test": test}
         self.data_seed = data_seed

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
 from paddle_tfm.validators import ascending, between, positive
@@ -58,9 +59,18 @@ class Dates(Task):
         while len(sources) < self.sizes[split]:
             tries += 1
             if tries > 1000 + 5 * self.sizes[split]:
+                sentence = _(
+                    "task 'dates' finds only {number} sources for the split '{split}' in the years {first} to "
+                    "{last}; ask for fewer than {size}, or for more years"
+                )
                 raise UserError(
-                    f"task 'dates' finds only {len(sources)} sources for the split '{split}' in the years "
-                    f"{self.years[0]} to {self.years[-1]}; ask for fewer than {self.sizes[split]}, or for more years"
+                    sentence.format(
+                        number=len(sources),
+                        split=split,
+                        first=self.years[0],
+                        last=self.years[-1],
+                        size=self.sizes[split],
+                    )
                 )
             which, when, weekday, *draws = rng.random(10).tolist()
             form = usable[int(which * len(usable))]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from paddle_tfm.data import datasets
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS, Dataset, Example, Task
 from paddle_tfm.randomness import digest
 
@@ -24,10 +25,12 @@ class Language(Task):
 
     def __init__(self, datasets: list[Dataset], words: list[int] | None = None):
         if words is not None and (len(words) != 2 or not 1 <= words[0] <= words[1]):
-            raise ValueError(f"`words` must be two numbers, from and to, from 1 on, but is {words}")
+            text = _("`words` must be two numbers, from and to, from 1 on, but is {words}")
+            raise ValueError(text.format(words=words))
         for dataset in datasets:
             if dataset.languages is None:
-                raise ValueError(f"`datasets` must be of texts in languages, but {type(dataset).__name__} is not")
+                text = _("`datasets` must be of texts in languages, but {name} is not")
+                raise ValueError(text.format(name=type(dataset).__name__))
         self.datasets, self.words = datasets, words
 
     def examples(self, split: str) -> Iterator[Example]:

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from paddle_tfm.data import datasets
+from paddle_tfm.data.filters import Filtering, Filters
 from paddle_tfm.data.pairs import Files, Pair, pairs, share
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.language import _, enumerated
@@ -32,20 +33,31 @@ class Parallel(Task):
       goes deeper);
     - TMX: languages (default: the two of its first unit); XLIFF, which has a source and a target: none.
 
+    A test may have several references, as many for each source: a file for each, ``test: [a.en, r0.de, r1.de]``, or a
+    column for each, ``test: {files: a.tsv, columns: [0, 1, 2]}`` (``[source, references.0, references.1]`` of a list in
+    JSON). So may `valid`; `train` has one target a source.
+
     Files are plain, or packed by gzip, bzip2, xz, zstd (the extra [zstd]) or zip (``FILE.zip/NAME`` where it holds
     several). They are UTF-8, or what a byte order mark says; `encoding` names another: gb18030, latin-1, utf-16-le.
     Paths are relative to the current folder. Files are read as a stream, a few times over. Pairs that are empty on both
     sides are skipped; those that are on one are refused, or with `drop_empty` dropped and counted.
 
-    `train` may also be a list of such files, each with how often its pairs stand in an epoch, and with options of its
-    own: ``[{files: [a.en, a.de], ratio: 3}, {files: b.csv, columns: [en, de], encoding: utf-16, ratio: 0.5}]``.
+    Files may have options of their own, as above; `train` may be a list of such, each with how often its pairs stand in
+    an epoch: ``[{files: [a.en, a.de], ratio: 3}, {files: b.csv, columns: [en, de], encoding: utf-16, ratio: 0.5}]``.
 
     `valid` and `test` may also be numbers: 500 holds out that many pairs of `train`, 0.05 that share of them, chosen by
     a hash of the text on the file's source side, so that equal sources stay together (which a number may bring a few
     pairs more or fewer for). If both are, both are numbers of pairs or both are shares.
 
+    `filters` leaves pairs out of the training split, and of no other: ``{}`` what is usual, ``{ratio: 4, letters:
+    null}`` what it says. `length` (100): with a side of more words, or characters of a script without spaces; `ratio`
+    (3): whose longer side has more than so many times the words of the other; `letters` (0.5): with a side of which a
+    smaller share are letters, spaces aside; `overlap`: whose source or target stands in `valid` or `test`;
+    `duplicates`: that were there before, though `ratio` of a file still repeats it. `check` and results.json count
+    each.
+
     `pairs`, a list of [source, target], serves as all three splits, for corpora that are to be learned by heart.
-    `reverse` swaps source and target.
+    `reverse` swaps source and target, of several references the first.
     """
 
     expected_failures = {
@@ -55,9 +67,9 @@ class Parallel(Task):
 
     def __init__(
         self,
-        train: str | list[str] | list[Files] | None = None,
-        valid: str | list[str] | int | float | None = None,
-        test: str | list[str] | int | float | None = None,
+        train: str | list[str] | Files | list[Files] | None = None,
+        valid: str | list[str] | Files | int | float | None = None,
+        test: str | list[str] | Files | int | float | None = None,
         columns: list[int] | list[str] | None = None,
         reverse: bool = False,
         pairs: list[list[str]] | None = None,
@@ -67,17 +79,25 @@ class Parallel(Task):
         header: bool | None = None,
         quoted: bool | None = None,
         drop_empty: bool = False,
+        filters: Filters | None = None,
     ):
         form = {"columns": columns, "encoding": encoding, "delimiter": delimiter, "header": header, "quoted": quoted}
         options = {"dataset": dataset, "pairs": pairs, "train": train, "valid": valid, "test": test, **form}
         _check_origin([option for option, value in options.items() if value is not None])
-        self.dataset, self.pairs, self.reverse, self.drop_empty = dataset, pairs, reverse, drop_empty
+        self.dataset, self.pairs, self.reverse = dataset, pairs, reverse
+        self._dropped: dict[str, int] | None = {} if drop_empty else None
         splits = {"train": train, "valid": valid, "test": test}
         self.held_out = {split: number for split, number in splits.items() if isinstance(number, (int, float))}
         _check_held_out(self.held_out)
         self._by_shares = any(isinstance(number, float) for number in self.held_out.values())
         if pairs is not None:
             _check_pairs(pairs)
+        if filters is not None:
+            if pairs is not None:
+                raise ValueError(_("`filters` is of a corpus; leave it out where `pairs` are the whole of it"))
+            filters.require_sound()
+        self.filters = filters
+        self._filtering: Filtering | None = None
         splits |= dict.fromkeys(self.held_out, train)
         self.files = {split: _several(files, split, form) for split, files in splits.items()}
         self._remarks: list[str] = []
@@ -85,19 +105,36 @@ class Parallel(Task):
     def examples(self, split: str) -> Iterator[Example]:
         if split not in SPLITS:
             raise UserError(unknown("split", split, SPLITS))
+        if split == "train" and self.filters is not None:
+            self._filtering = Filtering(self.filters, self._held_out_pairs)
         if self.dataset is not None:
             examples = datasets.examples(self.dataset, split)
+            if split == "train" and self._filtering is not None:
+                of_dataset = self._filtering.kept((each.source, each.target) for each in examples)
+                examples = (Example(*pair) for pair in self._require_pairs(of_dataset, split))
         else:
-            examples = (Example(*pair) for pair in (self._read(split) if self.pairs is None else self.pairs))
+            texts = self._read(split) if self.pairs is None else self.pairs
+            examples = (Example(source, target, others=(*others,)) for source, target, *others in texts)
         return (Example(each.target, each.source) for each in examples) if self.reverse else iter(examples)
 
     def read_head(self, split: str) -> None:
         for files in [] if split in self.held_out else self.files[split]:
-            if next(pairs(files, self.drop_empty), None) is None:
+            if next(pairs(files, self._dropped), None) is None:
                 raise UserError(_no_pair(files, split))
 
     def remarks(self) -> list[str]:
         return self._remarks
+
+    def dropped(self) -> dict[str, int]:
+        empty = {"drop_empty=true": sum(self._dropped.values())} if self._dropped else {}
+        return empty if self._filtering is None else empty | self._filtering.counts()
+
+    def _held_out_pairs(self) -> Iterator[Pair]:
+        for split in ("valid", "test"):
+            if self.dataset is None:
+                yield from self._read(split)
+            else:
+                yield from ((each.source, each.target) for each in datasets.examples(self.dataset, split))
 
     def _read(self, split: str) -> Iterable[Pair]:
         files = self.files[split]
@@ -108,13 +145,20 @@ class Parallel(Task):
             or_number = _(", a file or how many pairs of `train` to hold out") if split == "valid" else ""
             raise UserError(text.format(split=split, or_number=or_number))
         once = split in self.held_out  # what is held out, is held out once
-        texts = chain.from_iterable(self._pairs(each) if once else each.repeated(self._pairs) for each in files)
-        if self.held_out and (once or split == "train"):
+        read = self._of_training if split == "train" else self._pairs
+        texts = chain.from_iterable(read(each) if once else each.repeated(read) for each in files)
+        if once:
             texts = (pair for pair in texts if self._split_of(pair[0]) == split)
         return self._require_pairs(texts, split)
 
+    def _of_training(self, files: Files) -> Iterator[Pair]:
+        texts = self._pairs(files)
+        if self.held_out:
+            texts = (pair for pair in texts if self._split_of(pair[0]) == "train")
+        return texts if self._filtering is None else self._filtering.kept(texts, self.files["train"].index(files))
+
     def _pairs(self, files: Files) -> Iterator[Pair]:
-        return pairs(files, self.drop_empty, self._remarks.append)
+        return pairs(files, self._dropped, self._remarks.append)
 
     def _require_pairs(self, texts: Iterable[Pair], split: str) -> Iterator[Pair]:
         pair = None
@@ -126,7 +170,9 @@ class Parallel(Task):
                 clause = _(" that `{split}: {number}` would hold out").format(split=split, number=self.held_out[split])
             elif split == "train" and self.held_out:
                 clause = _(" beside what {held_out} holds out").format(held_out=self._as_written())
-            raise UserError(_no_pair(_names(self.files[split]), split, clause))
+            if dropped := self.dropped() if split == "train" else {}:
+                clause = _(" that is left ({dropped})").format(dropped=enumerated(dropped))
+            raise UserError(_no_pair(_names(self.files[split]) or type(self.dataset).__name__, split, clause))
 
     def _as_written(self) -> str:
         return enumerated(f"`{split}: {number}`" for split, number in self.held_out.items())
@@ -146,7 +192,7 @@ class Parallel(Task):
     def _held_out(self) -> dict[str, str]:
         """The split of each source that is held out: those of so many pairs whose hashes are the least."""
         number = sum(self.held_out.values())
-        sources = (source for files in self.files["train"] for source, _ in pairs(files, self.drop_empty))
+        sources = (source for files in self.files["train"] for source, _ in pairs(files, self._dropped))
         least = heapq.nsmallest(number + 1, ((share(source), source) for source in sources))
         if len(least) <= number:
             text = _("{files}: {number} pairs, of which {held_out} leaves none to train on")
@@ -159,11 +205,12 @@ class Parallel(Task):
         return of_source
 
 
-def _several(files: str | list[str] | list[Files] | None, split: str, form: dict[str, Any]) -> list[Files]:
+def _several(files: str | list[str] | Files | list[Files] | None, split: str, form: dict[str, Any]) -> list[Files]:
     """The files of a split, read as `form` says where they do not say it themselves."""
     if files is None:
         return []
-    several = files if isinstance(files, list) and files and isinstance(files[0], Files) else [Files(files)]
+    listed = files if isinstance(files, list) and files and isinstance(files[0], Files) else [files]
+    several = [each if isinstance(each, Files) else Files(each) for each in listed]
     for number, each in enumerate(several):
         several[number] = replace(each, **{key: own for key, own in form.items() if getattr(each, key) is None})
         several[number].require_sound(split)

@@ -20,7 +20,7 @@ class SortIndices(Sequences):
         digits = len(str(self.max_length - 1))
         return (
             Example(source, " ".join(position.zfill(digits) for position in target.split()))
-            for source, target, _ in super().examples(split)
+            for source, target, *_ in super().examples(split)
         )
 
     def answer(self, sequence: Sequence[int]) -> Sequence[int]:

@@ -9,6 +9,7 @@ from typing import Literal
 from paddle_tfm.data import datasets
 from paddle_tfm.data.lines import lines, require_encoding
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS, Dataset, Example, Excerpt, Task
 from paddle_tfm.validators import positive
 
@@ -49,16 +50,17 @@ class Text(Task):
     ):
         require_encoding(encoding)
         if (dataset is None) == (train is None):
-            raise ValueError("either `dataset` or `train`, a file, must say where the text comes from")
+            raise ValueError(_("either `dataset` or `train`, a file, must say where the text comes from"))
         if dataset is not None and (valid is not None or test is not None):
-            raise ValueError("`dataset` has splits of its own: `valid` and `test` must be left out")
+            raise ValueError(_("`dataset` has splits of its own: `valid` and `test` must be left out"))
         if train is not None and valid is None:
-            raise ValueError("`valid` must be a file, or the share of `train` to hold out, for instance 0.1")
+            raise ValueError(_("`valid` must be a file, or the share of `train` to hold out, for instance 0.1"))
         if isinstance(valid, float) and not 0 < valid < 1:
-            raise ValueError(f"`valid` must be a file or a share between 0 and 1, but is {valid}")
+            raise ValueError(_("`valid` must be a file or a share between 0 and 1, but is {valid}").format(valid=valid))
         positive(block=block)
         if stride is not None and (block is None or not 0 < stride <= block):
-            raise ValueError(f"`stride` must be from 1 to `block`={block}, but is {stride}")
+            text = _("`stride` must be from 1 to `block`={block}, but is {stride}")
+            raise ValueError(text.format(block=block, stride=stride))
         self.dataset, self.side, self.block, self.stride = dataset, side, block, stride
         self.encoding = encoding
         self.files = {"train": train, "valid": valid, "test": test}
@@ -74,7 +76,8 @@ class Text(Task):
 
     def read_head(self, split: str) -> None:
         if isinstance(file := self.files[split], str) and next(self._text(file), None) is None:
-            raise UserError(f"{file}: no text in it, but the split '{split}' needs some")
+            text = _("{file}: no text in it, but the split '{split}' needs some")
+            raise UserError(text.format(file=file, split=split))
 
     def _lines(self, split: str) -> Iterator[str]:
         """The lines of a split that hold text, without their ends."""

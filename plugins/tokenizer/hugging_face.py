@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm_plugins.tokenizer._file import OfFile
 from paddle_tfm_plugins.tokenizer.sentencepiece import BYTES
 
@@ -27,7 +28,7 @@ class HuggingFace(OfFile):
 
     def __init__(self, file: str):
         if find_spec("tokenizers") is None:
-            raise ValueError("`file` cannot be read without the package tokenizers: pip install tokenizers")
+            raise ValueError(_("`file` cannot be read without the package tokenizers: pip install tokenizers"))
         super().__init__(file)
 
     def use(self, content: bytes) -> None:

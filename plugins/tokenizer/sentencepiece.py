@@ -17,6 +17,7 @@ import sentencepiece
 
 from paddle_tfm.data.vocabulary import SPECIAL
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.validators import at_least, between
 from paddle_tfm_plugins.tokenizer._segmentation import lattice, merge, walk
 from paddle_tfm_plugins.tokenizer._words import SPACE, Words
@@ -79,8 +80,9 @@ class SentencePiece(Words):
         at_least(1, max_sentences=max_sentences, **({} if size == "auto" else {"size": size}))
         between("(0, 1]", character_coverage=character_coverage)
         if sampling is not None and not (0 <= sampling <= 1 or (model == "unigram" and 1 < sampling < math.inf)):
-            allowed = "between 0 and 1 with `model` bpe" if model == "bpe" else "at least 0 and finite"
-            raise ValueError(f"`sampling` must be {allowed}, but is {sampling}")
+            allowed = _("between 0 and 1 with `model` bpe") if model == "bpe" else _("at least 0 and finite")
+            text = _("`sampling` must be {allowed}, but is {sampling}")
+            raise ValueError(text.format(allowed=allowed, sampling=sampling))
         self.strength = sampling
         self.size, self.model, self.byte_fallback, self.max_sentences = size, model, byte_fallback, max_sentences
         self.character_coverage, self.split_digits = character_coverage, split_digits
@@ -96,7 +98,7 @@ class SentencePiece(Words):
         """
         sample = [*map(self._learnable, _reservoir(filter(self._is_text, texts), self.max_sentences))]
         if not sample:
-            raise UserError("tokenizer 'sentencepiece' has nothing to learn from: all texts are empty")
+            raise UserError(_("tokenizer 'sentencepiece' has nothing to learn from: all texts are empty"))
         self._use(self._train_automatic(sample) if self.size == "auto" else self._train(sample, self.size))
 
     def extend(self, texts: Iterable[str]) -> None:
@@ -154,7 +156,7 @@ class SentencePiece(Words):
     def _train_automatic(self, sample: list[str]) -> bytes:
         """The model of the size that `auto` means for these texts."""
         size, least, most = round(AUTO_FACTOR * math.sqrt(len(sample))), 1, math.inf
-        for _ in range(AUTO_TRIES):
+        for _try in range(AUTO_TRIES):
             try:
                 return self._train(sample, size)
             except _WrongSize as error:
@@ -164,16 +166,25 @@ class SentencePiece(Words):
         return self._train(sample, size)
 
     def _failure(self, error: str, size: int) -> UserError:
-        sentence = "tokenizer 'sentencepiece': `size` must be {} for these texts, but is {}: {}"
+        sentence = _("tokenizer 'sentencepiece': `size` must be {bound} for these texts, but is {size}: {why}")
         if match := re.search(r"Please set it to a value <= (\d+)", error):
             most = int(match[1]) - len(SPECIAL)
-            return _WrongSize(sentence.format(f"at most {most}", size, "they hold no more pieces") + OR_AUTO, most=most)
+            return _WrongSize(
+                sentence.format(
+                    bound=_("at most {most}").format(most=most), size=size, why=_("they hold no more pieces")
+                )
+                + _(OR_AUTO),
+                most=most,
+            )
         if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
             least = int(match[1]) - len(SPECIAL)
-            bytes_too = " and the 256 of `byte_fallback`" if self.byte_fallback else ""
-            why = f"so many are their characters{bytes_too}"
-            return _WrongSize(sentence.format(f"at least {least}", size, why) + OR_AUTO, least=least)
-        return UserError(f"tokenizer 'sentencepiece' cannot learn from these texts: {error}")
+            bytes_too = _(" and the 256 of `byte_fallback`") if self.byte_fallback else ""
+            why = _("so many are their characters{bytes_too}").format(bytes_too=bytes_too)
+            return _WrongSize(
+                sentence.format(bound=_("at least {least}").format(least=least), size=size, why=why) + _(OR_AUTO),
+                least=least,
+            )
+        return UserError(_("tokenizer 'sentencepiece' cannot learn from these texts: {error}").format(error=error))
 
     def _use(self, proto: bytes) -> None:
         self._proto = proto

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import sentencepiece
 
+from paddle_tfm.language import _
 from paddle_tfm_plugins.tokenizer._file import OfFile
 from paddle_tfm_plugins.tokenizer.sentencepiece import BYTES, FILE
 
@@ -23,11 +24,11 @@ class SentencePieceFile(OfFile):
 
     def use(self, content: bytes) -> None:
         if not content:
-            raise ValueError("it is empty")
+            raise ValueError(_("it is empty"))
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=content)
         except RuntimeError as error:
-            raise ValueError("no SentencePiece model (a file.model; the file.vocab beside it is a list)") from error
+            raise ValueError(_("no SentencePiece model (a file.model; the file.vocab beside it is a list)")) from error
         pieces = (self._processor.id_to_piece(i) for i in range(len(self._processor)) if self._processor.is_byte(i))
         self._bytes = [piece for piece in pieces if piece in BYTES]
 

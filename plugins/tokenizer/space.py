@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Tokenizer
 
 
@@ -23,7 +24,8 @@ class Space(Tokenizer):
 
     def __init__(self, separator: str | None = None):
         if separator is not None and separator.split() != [separator]:
-            raise ValueError(f"`separator` must be what ends a piece, without white space, but is {separator!r}")
+            text = _("`separator` must be what ends a piece, without white space, but is {separator!r}")
+            raise ValueError(text.format(separator=separator))
         self.separator = separator
 
     def joined(self, text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
+from paddle_tfm.language import _
 from paddle_tfm_plugins.tokenizer._file import OfFile
 
 END = "</w>"
@@ -29,15 +30,14 @@ class SubwordNmt(OfFile):
         if version is None:
             lines.insert(0, first)
         elif re.sub(r"(\.0+)*$", "", version[1]) not in ("0.1", "0.2"):
-            raise ValueError(f"line 1: its version must be 0.1 or 0.2, but is {version[1]}")
+            raise ValueError(_("line 1: its version must be 0.1 or 0.2, but is {version}").format(version=version[1]))
         self._ends_apart = version is None or version[1].startswith("0.1")
         ranks: dict[tuple[str, ...], int] = {}
         for number, line in enumerate(lines, 1 if version is None else 2):
             pair = tuple(line.strip("\r ").split(" "))
             if len(pair) != 2 or not all(pair):
-                raise ValueError(
-                    f"line {number}: must hold the two pieces of a merge and a space, but is {line[:40]!r}"
-                )
+                text = _("line {number}: must hold the two pieces of a merge and a space, but is {line!r}")
+                raise ValueError(text.format(number=number, line=line[:40]))
             ranks.setdefault(pair, number)
         self._ranks = ranks
         self._cut = lru_cache(maxsize=1 << 16)(self._merge)

@@ -94,7 +94,7 @@ def test_help_of_a_recipe_with_problems_is_still_help(tmp_path, text):
         (["run", "reverse", *TINY, "--out", "a_file"], "a_file cannot be written: File exists"),
         (["ls", "tables"], "unknown list 'tables'. Known: components, data, plugins, recipes, runs"),
         (["ls", "norms"], "'norms' cannot be listed; did you mean `paddle-tfm ls components norm`?"),
-        (["ls", "recipes", "norm"], "`ls recipes` lists all, but 'norm' was passed; components have kinds"),
+        (["ls", "recipes", "norm"], "`ls recipes` takes no name, but 'norm' was given; `ls components` takes a kind"),
         (["ls", "--colour"], "No such option"),
         (["completion", "tcsh"], "Invalid value for "),
         (["cp"], "Missing argument 'RECIPE'"),

@@ -69,4 +69,4 @@ def test_another_visualdl_is_served_as_it_comes_and_that_is_said(tmp_path, monke
     monkeypatch.setattr("os.execv", lambda *command: None)
     done = call("board", tmp_path, "--port", "0")
     assert done.status == 0 and done.out.endswith(":0/  (Ctrl-C ends it)\n")
-    assert "VisualDL 9.9 is served as it comes" in done.err and f"`pip install visualdl=={KNOWN}`" in done.err
+    assert "VisualDL 9.9 is served unchanged" in done.err and f"`pip install visualdl=={KNOWN}`" in done.err

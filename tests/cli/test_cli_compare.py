@@ -51,7 +51,7 @@ def test_two_variants_begin_with_all_in_which_they_differ(tmp_path):
     assert re.search(r"settings +model.norm +layer \(eps 1e-05.*\) +rms \(eps ", table)
     assert re.search(r"build +paddle +3.3 abc +3.4 def +may change last bits: another build may have other kern", table)
     assert re.search(r"build +shards +2 +1 +changes last bits: the gradients of a batch are summed in other pa", table)
-    assert "2.0% more parameters than layer: a difference of scores may be owed to that" in table
+    assert "2.0% more parameters than layer: this may explain a difference of scores" in table
     sections = json.loads(call("compare", "a", "--json").out)["sections"]
     assert [(row["section"], row["what"]) for row in sections["gaps"]["rms"]] == [
         ("settings", "model.norm"), ("build", "paddle"), ("build", "shards"),

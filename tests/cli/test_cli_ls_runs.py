@@ -156,9 +156,9 @@ def test_ctrl_c_ends_the_following_alone(tmp_path):
         (["--follow"], "runs: there is no such folder"),
         (["."], ".: no run is here; start one: paddle-tfm run quickstart"),
         ([".", "--follow"], ".: no run is here; start one: paddle-tfm run quickstart"),
-        ([".", "--follow", "--csv"], "--follow is for people, --csv for programs, which look again; use one of them"),
+        ([".", "--follow", "--csv"], "--follow updates a table for people, --csv is for programs; use one of the two"),
         ([".", "--fetch"], "--fetch goes with `ls data`, and not with `ls runs`; leave it out"),
-        ([".", "x=1"], "`ls runs` has no settings, but 'x=1' was passed; datasets have"),
+        ([".", "x=1"], "`ls runs` takes no settings, but 'x=1' was given; `ls data NAME` does"),
     ],
 )
 def test_what_cannot_be_listed_is_said_in_one_sentence(arguments, sentence, tmp_path, monkeypatch):

@@ -121,7 +121,7 @@ def test_a_line_ends_where_a_line_feed_is_and_nowhere_else(run):
     assert out.split("\n")[5] == translate(run, "1").rstrip("\n")
     assert translate(run, stdin="\ufeff1 2") == translate(run, "1 2")
     assert translate(run, stdin="\n\n") == "\n\n"
-    source = cli_lines.Lines("a file", nullcontext([b"\xef\xbb\xbfa\r\n", b" b\x0b\n", b"\n", b"c"]))
+    source = cli_lines.Lines("a file", nullcontext(io.BytesIO(b"\xef\xbb\xbfa\r\n b\x0b\n\nc")))
     assert list(source.chunks()) == [["a", " b\x0b", "", "c"]]
 
 
@@ -291,7 +291,7 @@ def test_an_attention_without_weights_is_refused_and_nothing_is_written(tmp_path
         (["--prefix", "1 zwei", "1"], "prefix '1 zwei': the model has no piece '▁zwei'"),
         (["--attention", "folder", "1"], "folder: there are files in it already; name a new folder"),
         (["--attention", "in.txt", "1"], "in.txt: Not a directory"),
-        (["--attention-layer", "1", "1"], "--attention-layer says how --attention DIR draws; add that, or leave it out\n"),
+        (["--attention-layer", "1", "1"], "--attention-layer needs --attention DIR; add it, or leave both out"),
         (["--attention", "maps", "--attention-layer", "2", "1"], "attention layer 2: the decoder has the layers 0 to 1"),
         (["--search", "{name: beam, min_length: -1}", "1"], "recipe has 1 problem\n    --search  'beam' refuses: `min_length` must"),
         (["--search", "{name: sampling, top_q: 1}", "1"], "recipe has 1 problem\n    --search.top_q  'sampling' has no option 'top_q'"),

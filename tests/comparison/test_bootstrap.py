@@ -149,6 +149,15 @@ def test_what_is_read_is_what_was_written(tmp_path):
     assert read_predictions(tmp_path / "p.tsv") == squeezed
 
 
+def test_other_references_are_kept(tmp_path):
+    written = [Prediction("x", "a", out, others=("b", "c")) for out in "cd"]
+    write_predictions(tmp_path / "p.tsv", written)
+    assert read_predictions(tmp_path / "p.tsv") == written
+    assert [line[:3] for line in (tmp_path / "p.tsv").read_text().splitlines()[1:]] == ["yes", "no\t"]
+    result = paired_bootstrap("bleu", Bleu(), written, written, 10)
+    assert result.signature == Bleu().signature(3)
+
+
 HEAD = "right\tsource\treference\thypothesis\tscore\n"
 
 
@@ -160,6 +169,7 @@ HEAD = "right\tsource\treference\thypothesis\tscore\n"
             f"{HEAD}yes\ta\tb\tb\t-1\nno\ta\tb\n".encode(),
             r"p\.tsv:3: must hold right, source, reference, hypothesis, sco",
         ),
+        (f"{HEAD[:-1]}\treference 2\nno\ta\tb\tc\t-1\n".encode(), r"p\.tsv:2: must hold right, .*, reference 2"),
         (b"\xff", r"p\.tsv: no predictions can be read here: .*utf-8"),
         (None, r"p\.tsv: no predictions can be read here: .*No such file"),
     ],
@@ -179,6 +189,7 @@ def test_a_damaged_file_is_reported(text, sentence, tmp_path):
             r"a and b are not of the same test set: the source of example 2 is 'x' in the one and 'y' in ",
         ),
         ({"reference": "B"}, r"the reference of example 2 is 'b' in the one and 'B' in the other"),
+        ({"others": ("B",)}, r"the reference of example 2 is 'b' in the one and 'b \| B' in the other"),
         (None, r"^a has 2 predictions and b has 1: not the same test set$"),
     ],
 )

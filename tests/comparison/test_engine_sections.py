@@ -73,7 +73,7 @@ def test_what_a_difference_may_be_owed_to_is_told_once(tmp_path, registry):
     html = Costs().html(facts)
     assert html.count("−75.0% bytes of key/value cache for each token that is written") == 1
     assert ">96 bytes<" in html
-    assert html.count("2.1% more parameters than base: a difference of scores may be owed to that") == 1
+    assert html.count("2.1% more parameters than base: this may explain a difference of scores") == 1
     (table,) = Costs().tables(facts).values()
     record = next(row for row in table.records() if row["variant"] == "a_b & 50%")
     assert (record["peak_memory_mib"], record["tokens"]) == (25, 440)

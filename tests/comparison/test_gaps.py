@@ -89,7 +89,7 @@ def test_a_component_that_one_side_has_is_a_setting_unless_somebody_else_provide
     assert found == [("plugins", "norm rms", ABSENT, "other 2")]
 
 
-OWED = ": a difference of scores may be owed to that"
+OWED = ": this may explain a difference of scores"
 
 
 @pytest.mark.parametrize(

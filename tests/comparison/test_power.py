@@ -39,6 +39,12 @@ def test_a_grid_of_three_seeds_by_recorded_runs_of_it(tmp_path, rng):
     for row, variance in zip(rows, [1 + 1, 1 / 3 + 1 / 3, 1 / 2 + 1 / 2, 4]):
         assert row["deviations"] == pytest.approx(variance**0.5 * least, rel=0.05)
         assert row["difference"] == pytest.approx(row["deviations"] * deviation)
+    for place, needed in enumerate(row["seeds"] for row in rows):
+        one_less, enough = (
+            power(load("reverse", [*GRID, f"seeds={[*range(1, size + 1)]}"]), tmp_path).rows[place].deviations
+            for size in (needed - 1, needed)
+        )
+        assert enough <= 1 < one_less  # standard deviation
     other = power(load("reverse", [*GRID, "seeds=[1,2,3]", "train.label_smoothing=0.1"]), tmp_path)
     assert "difference" not in other.records()[0]  # those runs are of another recipe
 

@@ -134,6 +134,18 @@ def test_write_makes_the_folder_and_its_files(tmp_path):
     assert {path.name for path in (tmp_path / "new" / "place").iterdir()} == {path.name for path in paths.values()}
 
 
+def test_an_exported_figure_has_the_words_around_it(tmp_path):
+    series(tmp_path, "plain", [0.5, 0.75, 0.5])
+    series(tmp_path, "mine", [0.75, 1.0, 0.75])
+    whole(table(tmp_path, baseline="plain"), files=True).write()
+    svg, pdf = (next(tmp_path.rglob(f"overview.{kind}")).read_bytes() for kind in ("svg", "pdf"))
+    words = " ".join(re.findall(r"<text[^>]*>(.*?)</text>", svg.decode("utf-8"), re.DOTALL))
+    assert "Two variants of dates, each trained with 3 seeds" in " ".join(words.split())
+    size = [float(number) for number in re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg.decode("utf-8")).groups()]
+    box = [float(number) for number in re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", pdf).groups()]
+    assert box == pytest.approx(size, abs=1.0)  # the same picture, its words among it
+
+
 def test_the_same_runs_give_the_same_bytes(tmp_path):
     series(tmp_path, "a", [0.5, 0.75])
 
@@ -198,12 +210,12 @@ def test_json_is_strict_and_has_null_for_what_is_no_number(evil):
         (
             {"other": [0.75], "base": [0.75]},
             "The baseline “base” shares the best mean with “other” (exact match 75.0%), but 1 seed cannot tell these apart. "
-            "Every run has the same exact match, which tells nothing apart (--metric loss may).",
+            "Every run has the same exact match, so it decides nothing (--metric loss may).",
         ),
         (
             {"base": [0.0, 0.0], "b": [0.0, 0.0], "c": [0.0, 0.0]},
             "The baseline “base” shares the best mean with “c” and “b” (exact match 0.0%); of 2 others, 2 are equal. Every "
-            "run has the same exact match, which tells nothing apart (--metric loss may).",
+            "run has the same exact match, so it decides nothing (--metric loss may).",
         ),
         (
             {"base": [0.25, 0.75], "b": [0.25, 0.75]},
@@ -570,7 +582,7 @@ def test_samples_are_the_best_variants_first_seeds(tmp_path):
         "seed": 1,
         "right": False,
         "source": "2",
-        "reference": "b",
+        "references": ("b",),
         "hypothesis": "x",
         "score": -1.25,
     }

@@ -22,15 +22,15 @@ EVERY_TOKEN = ("causal", "causal_in_training", "padding", "padding_in_training",
 @pytest.mark.parametrize(
     "kind, failed, words",
     [
-        ("attention", EVERY_TOKEN, "queries see what the mask hides"),
+        ("attention", EVERY_TOKEN, "queries attend to masked keys"),
         ("attention", (*EVERY_TOKEN, "bidirectional"), "a reshape takes heads for positions"),
         ("attention", (*EVERY_TOKEN, "averages"), "the softmax runs over another axis"),
         ("norm", EVERY_TOKEN, "a mean, a sum, a softmax or an index runs over the tokens"),
-        ("attention", ("causal", "causal_in_training", "cached"), "the future is seen"),
-        ("encoder-decoder", ("causal", "causal_in_training"), "the future is seen"),
+        ("attention", ("causal", "causal_in_training", "cached"), "the future is visible"),
+        ("encoder-decoder", ("causal", "causal_in_training"), "the future is visible"),
         ("attention", ("padding", "padding_in_training", "neighbours"), "padding is seen"),
         ("norm", ("causal_in_training", "neighbours_in_training"), "as in BatchNorm"),
-        ("attention", ("cached", "beams"), "`extend` of the cache forgets"),
+        ("attention", ("cached", "beams"), "`extend` of the cache drops"),
         ("attention", ("cached", "stateless"), "keeps something from one call to the next"),
         ("attention", ("neighbours", "cached"), "[B, T] taken for [T, B]"),
         ("position", ("cached", "pure", "relative"), "the length of a tensor"),
@@ -78,7 +78,7 @@ def test_a_gradient_that_was_kept_and_cleared_is_said_in_words():
 def test_one_error_that_ends_several_checks_counts_once():
     error = "ValueError: shapes"
     same = report("attention", "cached", "stateless", cached=error, stateless=error)
-    assert "`extend` of the cache forgets" in same.most_likely
+    assert "`extend` of the cache drops" in same.most_likely
 
 
 def test_an_error_that_no_cause_explains_is_quoted():
@@ -100,17 +100,17 @@ def test_each_cause_is_of_checks_that_exist_and_none_hides_another():
 @pytest.mark.parametrize(
     "mutant, words",
     [
-        ("attention: no mask", "queries see what the mask hides"),
-        ("attention: one token sees padding", "a call that brings one token takes another way"),
+        ("attention: no mask", "queries attend to masked keys"),
+        ("attention: one token sees padding", "a call with one token takes another path"),
         ("attention: the mask of the first batch of a shape", "keeps something from one call to the next"),
         ("attention: a gate that is made in forward", "a parameter is made in `forward`"),
         ("rotary: by the tensor's length", "the length of a tensor"),
-        ("attention: a past that is cut off", "`extend` of the cache forgets"),
+        ("attention: a past that is cut off", "`extend` of the cache drops"),
         ("own_placement: only the first sublayer", "a sublayer is left out"),
         ("sinusoidal: positions from 512 on are one", "up to a length that is not `max_length`"),
-        ("tokenizer: what was cut before the texts were learned", "`fit` or `load` does not empty it"),
+        ("tokenizer: what was cut before the texts were learned", "is not emptied by `fit` or `load`"),
         ("metric: the mean of the means of batches of 100", "means of batches are averaged"),
-        ("metric: known by the output alone", "by its output or its source alone"),
+        ("metric: known by the output alone", "by its output or source alone"),
     ],
 )
 def test_a_bug_is_named_by_the_first_line(mutant, words):

@@ -12,14 +12,14 @@ from paddle_tfm.data.batches import Stream
 from paddle_tfm.data.codec import Codec, EncodedTexts
 from paddle_tfm.data.corpus import Texts, load_corpus
 from paddle_tfm.data.vocabulary import EOS, Vocabulary
-from paddle_tfm.protocols import Example, Tokenizer
+from paddle_tfm.protocols import Example, Excerpt, Tokenizer
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.train.run import create
 
 ODD = [
     Example("a\tb\nc", "ü\u2028 😀"),
     Example("", "x" * 5000, ("noun", "verb")),
-    Example('\\n "quoted" \'', "\u0000\x1f"),
+    Example('\\n "quoted" \'', "\u0000\x1f", others=("\n", "\ud800")),
 ]
 
 
@@ -28,6 +28,7 @@ def test_texts_come_back_as_they_were(monkeypatch, memory):
     monkeypatch.setattr(corpus, "MAX_BYTES_IN_MEMORY", memory)
     texts = Texts(ODD)
     assert list(texts) == ODD and len(texts) == 3
+    assert [type(each) for each in Texts([Excerpt("", "a"), ODD[0]])] == [Excerpt, Example]
     assert [texts[i] for i in (2, 0, 1, -1)] == [ODD[2], ODD[0], ODD[1], ODD[2]]
     assert texts[1:] == ODD[1:] and texts[::-1] == ODD[::-1]
     texts.add(ODD[0])

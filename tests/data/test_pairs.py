@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 def read(name, drop_empty=False, **form):
     said = []
-    return list(pairs(Files(name, **form), drop_empty, said.append)), said
+    return list(pairs(Files(name, **form), {} if drop_empty else None, said.append)), said
 
 
 def refusal(name, **form):
@@ -183,6 +183,7 @@ def test_tmx(folder, encoding):
     expected = [("Say yes & go", "说是，走"), ("Hi", "嗨")]
     assert read("a.tmx") == (expected, ["a.tmx: source is `en`, target `zh`; `columns` names others"])
     assert read("a.tmx", columns=["ZH", "en"]) == ([pair[::-1] for pair in expected], [])
+    assert read("a.tmx", columns=["en", "zh", "en"]) == ([(*pair, pair[0]) for pair in expected], [])
     assert refusal("a.tmx", columns=["en", "fr"]).startswith(
         "a.tmx: a side is empty in 2 of 2 pairs (line 4: the target"
     )

@@ -465,6 +465,7 @@ TASK = {
         header=None,
         quoted=None,
         drop_empty=False,
+        filters=None,
     ),
     "text": held(
         "ours",

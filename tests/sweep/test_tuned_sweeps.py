@@ -79,3 +79,20 @@ def test_trials_and_reported_runs_have_what_was_solved_for_an_equal_budget(train
     for name in ("tuning/b/trial-01", "tuning/b/untuned-seed-1", "b/seed-1"):
         assert yaml_lines.load_file(out / name / "recipe.yaml")[0]["model"]["d_ff"] == solved
     assert yaml_lines.load_file(out / "a/seed-1/recipe.yaml")[0]["model"]["d_ff"] == 48
+
+
+def test_trials_are_chosen_by_a_validation_set_of_ones_own(tmp_path):
+    own = "{own: {split: valid, task: {min_length: 6, max_length: 7, valid: 12}, while_training: true}}"
+    file = tmp_path / "mine.yaml"
+    more = f"seeds: [1]\nevaluate: {{every: 4, best: loss@own, tests: {own}}}\n"
+    file.write_text(RECIPE.replace(", c: {model.norm: rms}", "").replace("untuned: true", "untuned: false") + more)
+    Sweep(loading.load(str(file)), create_registry(), tmp_path / "out").run()
+    for variant in "ab":
+        losses = {}
+        for trial in (tmp_path / "out/tuning" / variant).glob("trial-*"):
+            results = json.loads((trial / "results.json").read_text("utf-8"))
+            losses[yaml_lines.load_file(trial / "recipe.yaml")[0]["train"]["schedule"]["peak"]] = results["valid"][
+                "loss@own"
+            ]
+        run = yaml_lines.load_file(tmp_path / "out" / variant / "seed-1/recipe.yaml")[0]
+        assert len(losses) == 3 and run["train"]["schedule"]["peak"] == min(losses, key=losses.__getitem__)

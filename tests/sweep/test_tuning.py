@@ -122,7 +122,7 @@ def test_the_space_is_widened_for_all_where_the_best_of_one_lies_at_its_edge(swe
     ends = [space[0].values for space in tuning.spaces]
     assert ends == [(1e-3, 0.1), (1e-3, 1.0), (1e-3, pytest.approx(31.62))]
     assert all(0.1 < peak(cell) <= 1 for cell in tuning.cells[12:24])
-    sentence = "The best trial of “b” is the outermost: train.schedule.peak is now 0.001 to 1 (log) for all variants"
+    sentence = "The best trial of “b” is at the edge of the space: train.schedule.peak is now 0.001 to 1 (log) for all variants"
     assert said[0] == sentence
     assert tuning.edges("b") == {"train.schedule.peak": 1} and tuning.edges("a") == {}
     assert [len(stage) for stage in train(sweep(SPACE + ", widen: 0}"), score)] == [12]

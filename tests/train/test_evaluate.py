@@ -131,6 +131,15 @@ PAIR = [Example("a", "b")]
         ({"train": [*PAIR, ("a", "b")]}, r"the split 'train' has \('a', 'b'\)"),
         ({"test": [Example("a", "b", (1,))]}, r"the split 'test' has Example.*\(1,\)"),
         ({"train": [Example("a", 7)]}, "the split 'train' has Example.*7"),
+        ({"test": [Example("a", "b", others=(7,))]}, "the split 'test' has Example.*7"),
+        (
+            {"train": [*PAIR, Example("a", "b", others=("c",))]},
+            "example 2 of the split 'train' has 2 references, but must have 1: a training pair has one",
+        ),
+        (
+            {"test": [Example("a", "b", others=("c", "d")), *PAIR]},
+            "example 2 of the split 'test' has 1 references, but must have 3: .* those of a test have equally many",
+        ),
     ],
 )
 def test_a_task_that_gives_no_examples_is_named(with_plugin, monkeypatch, change, sentence):

@@ -4,13 +4,16 @@ length."""
 import math
 
 import pytest
+import sacrebleu
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.predictions import write_predictions
+from paddle_tfm.predictions import read_predictions, write_predictions
 from paddle_tfm.protocols import Example, Likelihood, Metric, Prediction
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.evaluate import predict, score, signatures, text_metrics
+from paddle_tfm.train.fit import remarks
 from paddle_tfm_plugins.metric.bleu import Bleu
+from paddle_tfm_plugins.metric.chrf import Chrf
 from paddle_tfm_plugins.metric.exact_match import ExactMatch
 from paddle_tfm_plugins.metric.perplexity import Perplexity
 from paddle_tfm_plugins.metric.token_error_rate import TokenErrorRate
@@ -50,6 +53,36 @@ def test_the_hypothesis_is_kept_as_it_is_scored(make_run, tmp_path):
     assert [row[0] == "yes" for row in rows] == [each.hypothesis == each.reference for each in output]
 
 
+def test_several_references_and_pairs_that_are_left_out(make_trainer, tmp_path):
+    pairs = [(f"{i} {j}", f"{j} {i}") for i in range(9) for j in range(9)]
+    texts = "".join(f"{source}\t{target}\t{source} {source}\n" for source, target in pairs)
+    (tmp_path / "t.tsv").write_text(f"{texts}a\t\t\n", "utf-8")
+    task = f"name: parallel, train: {tmp_path}/t.tsv, valid: 10, drop_empty: true"
+    trainer = make_trainer(
+        f"task={{{task}, test: {{files: {tmp_path}/t.tsv, columns: [0, 1, 2]}}}}",
+        f"evaluate={{tests: {{one: {{task: {{test: {tmp_path}/t.tsv}}}}}}, metrics: [chrf, exact_match, perplexity], best: chrf}}",
+    )  # fmt: skip
+    results = trainer.train()
+    rows = read_predictions(trainer.run.folder / "predictions.tsv")
+    assert [(row.source, *row.references) for row in rows] == [(a, b, f"{a} {a}") for a, b in pairs]
+    outputs, references = [row.hypothesis for row in rows], [*zip(*(row.references for row in rows))]
+    assert results["test"]["chrf"] == sacrebleu.corpus_chrf(outputs, references).score > 0
+    assert results["tests"]["one"]["scores"]["chrf"] == sacrebleu.corpus_chrf(outputs, references[:1]).score
+    assert results["test"]["perplexity"] == results["tests"]["one"]["scores"]["perplexity"]
+    others = {
+        "exact_match": "nrefs:2",
+        "perplexity": "nrefs:1-of-2",
+        "exact_match@one": "nrefs:1",
+        "perplexity@one": "nrefs:1",
+    }
+    chrf = {"chrf": Chrf().signature(2), "chrf@one": Chrf().signature(1)}
+    assert results["signatures"] == {**others, **chrf}
+    assert results["dropped"] == {"task.drop_empty=true": 1, "evaluate.tests.one.task.drop_empty=true": 1}
+    assert [each for each in remarks(trainer.run.plan, trainer.run.encoded) if "references" in each][:1] == [
+        "test has 2 references for each source; loss and perplexity take the first alone"
+    ]
+
+
 @pytest.mark.parametrize("value", [5e162, -5e162])
 def test_a_value_with_which_nothing_can_be_computed_is_refused_at_once(value):
     """Squares of it are infinite, and a log that holds it could not be read again."""
@@ -73,7 +106,7 @@ def test_texts_alone_have_no_loss():
         "loss",
         *metrics,
     ]
-    assert signatures(metrics) == {"bleu": Bleu().signature()}
+    assert signatures(metrics, 1) == {"bleu": Bleu().signature()}
 
 
 def test_a_metric_may_write_compute_alone():
@@ -85,4 +118,4 @@ def test_a_metric_may_write_compute_alone():
 
     metrics = {"longest": Longest()}
     assert score(text_metrics(metrics), [Prediction("", "", "abc"), Prediction("", "", "a")], None) == {"longest": 3.0}
-    assert signatures(metrics) == {}
+    assert signatures(metrics, 1) == {} and signatures(metrics, 2) == {"longest": "nrefs:1-of-2"}

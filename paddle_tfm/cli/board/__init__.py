@@ -36,8 +36,8 @@ def command(folder: Path, port: int, host: str) -> None:
     if version() != KNOWN:
         page = "/"
         warn(
-            f"VisualDL {version()} is served as it comes: this command puts the pages of {KNOWN} right. `pip install "
-            f"visualdl=={KNOWN}` brings those"
+            f"VisualDL {version()} is served unchanged: this command corrects the pages of {KNOWN} only. `pip install "
+            f"visualdl=={KNOWN}` installs that version"
         )
     echo(f"VisualDL on {folder}: http://{host}:{port}{page}  (Ctrl-C ends it)")
     sys.stdout.flush()
@@ -53,4 +53,5 @@ def _free(host: str, port: int) -> None:
             pass
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{host}:{port} cannot be listened on ({reason}); choose another with --port") from error
+        text = _("{host}:{port} cannot be listened on ({reason}); choose another with --port")
+        raise UserError(text.format(host=host, port=port, reason=reason)) from error

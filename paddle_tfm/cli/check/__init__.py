@@ -37,12 +37,14 @@ USES = {  # option → the uses that it belongs to
 @click.option(
     "--no-kernels",
     is_flag=True,
-    help="Beside a step by kernels take the same by formulas: whether numbers agree, and how much longer that takes.",
+    help="Take a training step by kernels and by formulas, and compare numbers and time.",
 )
 @click.option("--resume", is_flag=True, help="Prove that RECIPE, with its plugins, resumes to the same bits.")
 @click.option("--cell", metavar="VARIANT/seed-N", help="With --resume: which run of the recipe. Default: the first.")
-@click.option("--without-data", is_flag=True, help="Of RUN: do not read its texts, which are large or elsewhere.")
-@click.option("--json", "as_json", is_flag=True, help="Of RUN: as JSON, for programs.")
+@click.option(
+    "--without-data", is_flag=True, help="For RUN: do not read its texts (large ones, or on another machine)."
+)
+@click.option("--json", "as_json", is_flag=True, help="For RUN: as JSON, for programs.")
 @plugin_option
 @device_option
 def command(recipe: str, overrides, no_step, no_kernels, resume, cell, without_data, as_json, plugins, device) -> None:
@@ -141,7 +143,7 @@ def _require_sound(use: str, name: str, overrides: Sequence[str], resume: bool, 
     for option, uses in USES.items():
         if options[option] and use not in uses:
             belongs = _(" and ").join(f"`check {each}`" for each in uses)
-            text = _("{option} belongs to {uses}, and says nothing of `check {use}`")
+            text = _("{option} belongs to {uses}, not to `check {use}`")
             raise UserError(text.format(option=option, uses=belongs, use=use))
 
 

@@ -4,6 +4,7 @@ which it did, once more."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from paddle_tfm.cli.doctor import Report
 from paddle_tfm.cli.tables import print_table
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text
-from paddle_tfm.language import _
+from paddle_tfm.language import _, english
 from paddle_tfm.tabular import Column, Table
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from paddle_tfm.train.divergence import Output
     from paddle_tfm.train.run import Run
 
-SENTENCES = {True: "Something is wrong, see above.", False: "All that could be checked is whole."}
 LAYERS, TEXTS, PIECES = 12, 3, 24  # that are shown: before the first wrong layer; of a batch; of a text
 
 
@@ -48,12 +48,14 @@ def check_runs(folder: Path, registry: Registry, with_data: bool, as_json: bool)
     for run in runs:
         if len(runs) > 1 and not as_json:
             console().print(Text(str(run), style="bold"), soft_wrap=True)
-        records.append(_check(run, registry, with_data, None if as_json else Report(width=14)))
+        with english() if as_json else nullcontext():
+            records.append(_check(run, registry, with_data, None if as_json else Report(width=14)))
     is_bad = any(finding["mark"] == "bad" for record in records for finding in record["findings"])
     if as_json:
         echo(json_text(records), nl=False)
     else:
-        console().print(SENTENCES[is_bad], soft_wrap=True)
+        sentence = _("Something is wrong, see above.") if is_bad else _("All that could be checked is whole.")
+        console().print(sentence, soft_wrap=True)
     if is_bad:
         raise click.exceptions.Exit(1)
 
@@ -104,7 +106,7 @@ def _check(run: Path, registry: Registry, with_data: bool, report: Report | None
     if again is None:
         return {"run": str(run), "findings": rows, "diverged": None}
     if report is not None:
-        print_table(_table(again.before_the_first_wrong()), "in --json")
+        print_table(_table(again.before_the_first_wrong()), _("in --json"))
         for text in again.texts:
             console().print(Text(text), soft_wrap=True)
     diverged = {"layers": _table(again.layers).records(), "texts": again.texts}
@@ -144,7 +146,11 @@ def _step_again(folder: Path, registry: Registry) -> StepAgain:
     step = Step(run.model, parameters, optimizer, lambda step: 0.0, run.settings.train, run.seed)
     run.model.train()
     layers = divergence.outputs(step, state["failed_step"], batches)
-    return StepAgain(f"{state['sentence']}; it began with {state['origin']}", layers, list(_texts(run, batches)))
+    return StepAgain(
+        _("{sentence}; it began with {origin}").format(sentence=state["sentence"], origin=state["origin"]),
+        layers,
+        list(_texts(run, batches)),
+    )
 
 
 def _table(layers: Sequence[Output]) -> Table[Output]:
@@ -157,7 +163,7 @@ def _table(layers: Sequence[Output]) -> Table[Output]:
             ),
             Column(
                 "not finite",
-                lambda layer: f"{layer.wrong:,} of {layer.size:,}",
+                lambda layer: _("{part} of {whole}").format(part=f"{layer.wrong:,}", whole=f"{layer.size:,}"),
                 lambda layer: {"not_finite": layer.wrong, "numbers": layer.size},
                 right=True,
             ),
@@ -171,7 +177,9 @@ def _texts(run: Run, batches: Sequence[Batch[np.ndarray]]) -> Iterator[str]:
     rows = sum(len(batch.index) for batch in batches)
     tokens = sum(batch.tokens for batch in batches)
     examples = ", ".join(str(int(number)) for batch in batches for number in batch.index[:TEXTS])
-    yield f"The step has {rows:,} sentences and {tokens:,} target tokens; the first are training examples {examples}:"
+    yield _(
+        "The step has {rows:,} sentences and {tokens:,} target tokens; the first are training examples {examples}:"
+    ).format(rows=rows, tokens=tokens, examples=examples)
     pieces = run.codec.target_vocabulary.pieces
     for row, valid in zip(batches[0].target_out[:TEXTS], batches[0].target_valid[:TEXTS]):
         words = [pieces[int(number)] if number < len(pieces) else "?" for number in row[valid]]

@@ -16,6 +16,7 @@ from paddle_tfm import runtime
 from paddle_tfm.cli.common import console, note, use_device
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.files import read_json
+from paddle_tfm.language import _
 from paddle_tfm.recipe import loading
 from paddle_tfm.testing.same_runs import differences
 from paddle_tfm.testing.trials import interrupted
@@ -53,21 +54,25 @@ def check_resume(
     every = lengths["evaluate.every"]
     kill = every + max(1, every // 2)  # between two checkpoints
     if kill >= lengths["train.steps"]:
-        raise UserError(f"--resume needs two evaluations and a step between them; raise train.steps above {kill}")
+        text = _("--resume needs two evaluations and a step between them; raise train.steps above {kill}")
+        raise UserError(text.format(kill=kill))
     settings = [f"{name}={value}" for name, value in lengths.items() if value != _written(run.data, name)]
     options = [*(f"--plugin={file}" for file in plugins), *([f"--device={device}"] if device else [])]
     command = [*runtime.python(), "-m", "paddle_tfm", "run", recipe, *overrides, *settings, *options]
     command += ["--resume", f"--cell={run.name}"]
     with tempfile.TemporaryDirectory() as temporary:
         whole, killed = (Path(temporary) / name for name in ("whole", "killed"))
-        note("trained in one go")
+        note(_("trained in one go"))
         _train(run.name, [*command, f"--out={whole}"])
         _require_steps(whole / run.name, run.name, kill)
-        note(f"killed after step {kill}")
+        note(_("killed after step {kill}").format(kill=kill))
         _train(run.name, [*command, f"--out={killed}", f"--plugin={interrupted.__file__}"], kill)
-        note("resumed, to its end")
+        note(_("resumed, to its end"))
         _train(run.name, [*command, f"--out={killed}"])
-        _say(f"{run.name}, killed after step {kill} and resumed", differences(whole / run.name, killed / run.name))
+        _say(
+            _("{name}, killed after step {kill} and resumed").format(name=run.name, kill=kill),
+            differences(whole / run.name, killed / run.name),
+        )
 
 
 def _run(runs: Sequence[RunSpec], name: str | None) -> RunSpec:
@@ -93,8 +98,10 @@ def _require_steps(folder: Path, name: str, kill: int) -> None:
     """Raises UserError where the training in one go ended before step `kill`."""
     results = read_json(folder / "results.json", ("steps", "diverged"))
     if results["steps"] < kill:
-        why = f" ({results['diverged']}; a smaller learning rate may help)" if results["diverged"] else ""
-        raise UserError(f"{name} ends at step {results['steps']}{why}, before it is to be killed, after step {kill}")
+        text = _(" ({why}; a smaller learning rate may help)")
+        why = text.format(why=results["diverged"]) if results["diverged"] else ""
+        text = _("{name} ends at step {step}{why}, before it is to be killed, after step {kill}")
+        raise UserError(text.format(name=name, step=results["steps"], why=why, kill=kill))
 
 
 def _train(name: str, command: Sequence[str], kill: int = 0) -> None:
@@ -103,16 +110,19 @@ def _train(name: str, command: Sequence[str], kill: int = 0) -> None:
     environment = runtime.users_environment() | {interrupted.VARIABLE: str(kill)}
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace")
     if ended.returncode != (-signal.SIGKILL if kill else 0):
-        said = ended.stderr.strip().rpartition("\n")[2] or f"it ended with status {ended.returncode}"
-        raise UserError(f"{name}: the training failed: {said}")
+        status = _("it ended with status {status}").format(status=ended.returncode)
+        said = ended.stderr.strip().rpartition("\n")[2] or status
+        raise UserError(_("{name}: the training failed: {said}").format(name=name, said=said))
 
 
 def _say(what: str, sentences: Sequence[str]) -> None:
     if not sentences:
-        same = "parameters, optimizer state, metrics, predictions and results are the same to the bit"
-        console().print(f"{what}: {same}.", highlight=False, markup=False, soft_wrap=True)
+        same = _("parameters, optimizer state, metrics, predictions and results are the same to the bit")
+        console().print(
+            _("{what}: {same}.").format(what=what, same=same), highlight=False, markup=False, soft_wrap=True
+        )
         return
-    console().print(f"{what}, is another run:", highlight=False, markup=False, soft_wrap=True)
+    console().print(_("{what}, is another run:").format(what=what), highlight=False, markup=False, soft_wrap=True)
     for sentence in sentences:
         console().print(f"  {sentence}", highlight=False, markup=False, soft_wrap=True)
     raise click.exceptions.Exit(1)

@@ -13,16 +13,17 @@ from paddle_tfm.language import _
 
 @click.command(name="compare")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
-@click.option("--metric", default=None, help="Which metric decides. Default: what the recipe calls best.")
+@click.option("--metric", default=None, help="The metric that decides. Default: the recipe's `evaluate.best`.")
 @click.option("--baseline", default=None, help="The variant that the others are compared with.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Where the figure and the page go. Default: the first DIR."
+    "--out", type=click.Path(path_type=Path), help="The folder for the figure and the page. Default: the first DIR."
 )
 @click.option(
     "--bootstrap",
     is_flag=True,
-    help="Take two runs, and see whether their test set suffices to tell them apart: paired bootstrap resampling of "
-    "their predictions. --metric: that one only, also one that the recipe has not; --out: there goes bootstrap.json.",
+    help="Compare two runs by paired bootstrap resampling of their predictions: is the test set large enough to "
+    "tell them apart? --metric chooses one metric, also one that the recipe does not have; --out is the "
+    "folder for bootstrap.json.",
 )
 @click.option("--draws", type=click.IntRange(1, 1_000_000), metavar="N", help="With --bootstrap. Default: 10,000.")
 @table_options
@@ -55,22 +56,19 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
         _require_finished(folder)
     if bootstrap:
         if len(folders) != 2 or baseline:
-            raise UserError("--bootstrap takes two runs, RUN_A RUN_B, and no --baseline: that is the first")
+            raise UserError(_("--bootstrap takes two runs, RUN_A RUN_B, and no --baseline: that is the first"))
         from paddle_tfm.cli.compare.bootstrap import resample
 
         resample(folders, metric, draws, out, create_registry(plugins), form)
         return
     if draws:
-        raise UserError("--draws goes with --bootstrap")
+        raise UserError(_("--draws goes with --bootstrap"))
     from paddle_tfm.comparison.runs.comparable import reasons
 
     comparison = comparison_of(folders, out, metric, baseline)
     if len(comparison.rows) > 1 and len(comparison.comparable) == 1:
-        raise UserError(
-            _("nothing can be compared: {reason}; `paddle-tfm report` shows each alone").format(
-                reason=reasons(comparison.obstacles)
-            )
-        )
+        text = _("nothing can be compared: {reason}; `paddle-tfm report` shows each alone")
+        raise UserError(text.format(reason=reasons(comparison.obstacles)))
     present(comparison, console(), create_registry(plugins), folders, form)
 
 
@@ -85,16 +83,13 @@ def _require_finished(folder: Path) -> None:
         is_recipe = folder.is_file() or str(folder) in shipped()
         what = _("is a recipe, whose variants `paddle-tfm run` trains and compares")
         what = what if is_recipe else _("no such folder")
-        raise UserError(
-            _("{folder}: {what}; `compare` takes the folders of finished runs, which `ls runs` shows").format(
-                folder=folder, what=what
-            )
-        )
+        text = _("{folder}: {what}; `compare` takes the folders of finished runs, which `ls runs` shows")
+        raise UserError(text.format(folder=folder, what=what))
     if (folder / IDENTITY).exists() and not (folder / RESULTS).exists():
-        raise UserError(
-            f"{folder}: half a run: it has no {RESULTS}; `paddle-tfm check {in_shell(folder)}` says where --resume "
-            "continues it"
+        text = _(
+            "{folder}: half a run: it has no {file}; `paddle-tfm check {in_shell}` says where --resume continues it"
         )
+        raise UserError(text.format(folder=folder, file=RESULTS, in_shell=in_shell(folder)))
 
 
 def comparison_of(folders, out: Path | None = None, metric: str | None = None, baseline: str | None = None):
@@ -110,7 +105,7 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
     comparison = compare_recorded(folders, out, metric, baseline, warn)
     for run in (*comparison.runs, *comparison.smaller):
         if sentence := damage_of_best(run.folder):
-            warn(f"{sentence}; the scores that are compared were taken before")
+            warn(_("{sentence}; the scores that are compared were taken before").format(sentence=sentence))
     if len(comparison.rows) > 1:
         load_paddle()  # quietly: the defaults of their components are compared, which their classes know
     return comparison
@@ -191,6 +186,6 @@ def _predictions(printer, right: bool, items: list[dict]) -> None:
         return
     printer.print(Text(_("right:") if right else _("wrong:"), style="green" if right else "red"))
     for item in items:
-        reference = "" if right else f"   {_('should be')} {escape(item['reference'])}"
+        reference = "" if right else f"   {_('should be')} {escape(' | '.join(item['references']))}"
         texts = f"{escape(item['source'])}  →  {escape(item['hypothesis'])}{reference}"
         printer.print(f"  {texts}  [dim]({escape(item['variant'])})[/]")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddle_tfm.cli.common import console, warn
+from paddle_tfm.language import _
 from paddle_tfm.tabular import ESSENTIAL, Column, Table
 
 if TYPE_CHECKING:
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from paddle_tfm.registry import Registry
 
 NOTE = (
-    "Paired bootstrap resampling (Koehn 2004). p is twice the share of draws of the test set on which A and B are even "
-    "or in the other order. It says how far another test set could move the difference, and nothing of how far another "
-    "training could: for that, train each variant with several seeds and compare those."
+    "Paired bootstrap resampling (Koehn 2004). p is twice the share of resampled test sets on which A and B are "
+    "equal or in the opposite order. It covers the choice of the test set, and not the chance in training: for "
+    "that, train each variant with several seeds and compare those."
 )
 
 
@@ -46,25 +47,27 @@ def resample(
     from paddle_tfm.units import AT
 
     one, two = map(find_run, runs)
-    metric, _, test = (metric or "").partition(AT)
+    metric, _at, test = (metric or "").partition(AT)
     baseline, other = (read_predictions(predictions_file(folder, test=test)) for folder in (one, two))
     if not baseline:
-        raise UserError(f"{predictions_file(one, test=test)}: must have one prediction or more")
+        text = _("{file}: must have one prediction or more")
+        raise UserError(text.format(file=predictions_file(one, test=test)))
     require_same_examples(baseline, other, (str(one), str(two)))
     if sentence := beyond_one(origin_of(one), origin_of(two)):
-        warn(f"they differ in more than one thing: {sentence}")
+        warn(_("they differ in more than one thing: {sentence}").format(sentence=sentence))
     metrics = {f"{name}{AT if test else ''}{test}": item for name, item in _metrics(one, metric, registry).items()}
     results = [paired_bootstrap(name, item, baseline, other, draws or DRAWS) for name, item in metrics.items()]
     facts: dict[str, object] = {"baseline": str(one), "other": str(two), "examples": len(baseline), "seed": SEED}
     facts["metrics"] = [asdict(result) for result in results]
     if form is None:
-        console().print(f"A  {one}\nB  {two}\n{len(baseline):,} test examples", markup=False, soft_wrap=True)
+        examples = _("{number:,} test examples").format(number=len(baseline))
+        console().print(f"A  {one}\nB  {two}\n{examples}", markup=False, soft_wrap=True)
     _show(results, metrics, form, facts)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / "bootstrap.json", json_text(facts), shared=True)
         if form is None:
-            console().print(f"numbers  {out / 'bootstrap.json'}", markup=False, soft_wrap=True)
+            console().print(f"{_('numbers')}  {out / 'bootstrap.json'}", markup=False, soft_wrap=True)
 
 
 def _metrics(folder: Path, option: str, registry: Registry) -> dict[str, Metric]:
@@ -85,11 +88,11 @@ def _metrics(folder: Path, option: str, registry: Registry) -> dict[str, Metric]
     built = [(registry.build("metric", spec, "--metric"), spec) for spec in specs]
     metrics = {Spec.parse(spec).name: metric for metric, spec in built}
     if not (usable := text_metrics(metrics)):
-        need = "needs" if len(metrics) == 1 else "need"
-        raise UserError(
-            f"{', '.join(metrics)} {need} the model or its pieces, but predictions.tsv holds texts; take --metric "
+        text = _(
+            "{metrics}: computed from the model or its pieces, but predictions.tsv holds texts; take --metric "
             "exact_match, bleu or another that compares texts"
         )
+        raise UserError(text.format(metrics=", ".join(metrics)))
     return usable
 
 
@@ -103,7 +106,7 @@ def _show(results: Sequence[Resampled], metrics: dict[str, Metric], form: str | 
     for result in results:
         if result.signature:
             console().print(f"{units.metric_name(result.metric)}  {result.signature}", markup=False)
-    console().print(f"[dim]{NOTE}[/]")
+    console().print(f"[dim]{_(NOTE)}[/]")
 
 
 def _table(results: Sequence[Resampled], metrics: dict[str, Metric]) -> Table[Resampled]:
@@ -117,7 +120,7 @@ def _table(results: Sequence[Resampled], metrics: dict[str, Metric]) -> Table[Re
         return Column(heading, shown, lambda row: {key: getattr(row, key)}, importance, right=True)
 
     def ends(row: Resampled, unit: str) -> str:
-        return f"{units.signed(row.low, unit)} to {units.signed(row.high, unit)}"
+        return _("{low} to {high}").format(low=units.signed(row.low, unit), high=units.signed(row.high, unit))
 
     return Table(
         [
@@ -128,7 +131,7 @@ def _table(results: Sequence[Resampled], metrics: dict[str, Metric]) -> Table[Re
             replace(number("95% interval", "low", 70, ends), values=lambda row: {"low": row.low, "high": row.high}),
             number("p", "p", 60, lambda row, unit: f"{row.p:.4f}"),
             number("draws", "draws", 10, lambda row, unit: f"{row.draws:,}"),
-            Column("B is", lambda row: row.verdict, lambda row: {"verdict": row.verdict}),
+            Column("B is", lambda row: _(row.verdict), lambda row: {"verdict": row.verdict}),
         ],
         results,
     )

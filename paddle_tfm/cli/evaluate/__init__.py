@@ -26,8 +26,9 @@ checkpoint_option = click.option(
 @click.option(
     "--test",
     metavar="NAME|{…}",
-    help="A further test: one of the recipe (evaluate.tests), or what one would say there: {task: {test_min_length: "
-    "13}}, {batch: 1, padding: 20}, {max_length: 40}. Of batches it says what they changed.",
+    help="A further test: a name from the recipe (evaluate.tests), or settings as there: {task: {test_min_length:"
+    " 13}}, {batch: 1, padding: 20}, {max_length: 40}. With batch or padding it also shows which outputs "
+    "changed.",
 )
 @search_option
 @checkpoint_option
@@ -49,7 +50,7 @@ checkpoint_option = click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where predictions go. Default: beside the run's own.",
+    help="The file for predictions. Default: beside the run's own.",
 )
 @table_options
 @plugin_option

@@ -52,7 +52,8 @@ class Evaluation:
         )
         self.tested = _tested(run, registry, wanted.split, wanted.test)
         if self.tested.conditions and wanted.hypotheses:
-            raise UserError(f"--test {wanted.test} is of our own engine's batches; leave --hypotheses out")
+            text = _("--test {test} is of our own engine's batches; leave --hypotheses out")
+            raise UserError(text.format(test=wanted.test))
         run.model.max_length = self.tested.max_length or run.model.max_length
         texts = self._texts()
         self.metrics, self.examples = run.metrics(), run.codec.encode_all(texts)
@@ -67,11 +68,11 @@ class Evaluation:
         corpus = load_corpus(self.tested.plan, [split])
         texts, then = corpus.splits[split], run.fingerprint.get(split)
         if then not in (None, corpus.fingerprint[split]):
-            warn(f"{run.folder}: since it was trained, its {split} texts changed; older scores are of others")
+            text = _("{folder}: its {split} texts changed since the training; older scores are of the old texts")
+            warn(text.format(folder=run.folder, split=split))
         if not texts:
-            raise UserError(
-                _("{folder}: its task has no {split} split; try --split valid").format(folder=run.folder, split=split)
-            )
+            text = _("{folder}: its task has no {split} split; try --split valid")
+            raise UserError(text.format(folder=run.folder, split=split))
         return texts
 
     def _predictions(self, texts: Sequence[Example]) -> list[Prediction]:
@@ -79,9 +80,8 @@ class Evaluation:
         if wanted.hypotheses:
             predictions = read_hypotheses(wanted.hypotheses, texts, self.tested.split, run.codec.target.joined)
             if not self.metrics:
-                raise UserError(
-                    f"{run.folder}: each of its metrics needs the model; none can score {wanted.hypotheses}"
-                )
+                text = _("{folder}: each of its metrics needs the model; none can score {hypotheses}")
+                raise UserError(text.format(folder=run.folder, hypotheses=wanted.hypotheses))
             return predictions
         if not self.has_source:
             return [Prediction(each.example.source, squeezed(each.text), "") for each in self.examples]
@@ -108,7 +108,7 @@ class Evaluation:
             "examples": len(predictions),
             "metrics": self.scores(range(len(predictions))),
             "caveats": self._caveats(),
-            "signatures": signatures(self.metrics),
+            "signatures": signatures(self.metrics, len(predictions[0].references)),
             "buckets": scores.by_length(predictions, by, edges, self.scores) if edges is not None else None,
         }
         return {**results, **self._changes()} if of.conditions else results
@@ -148,10 +148,12 @@ def read_hypotheses(file: Path, texts: Sequence[Example], split: str, joined: Ca
     outputs = list(islice(lines(file), len(texts) + 1))
     if len(outputs) != len(texts):
         number = f"{len(outputs):,}" if len(outputs) < len(texts) else "more"
-        raise UserError(f"{file} has {number} lines, but the {split} split has {len(texts):,} examples; one each")
+        sentence = _("{file} has {number} lines, but the {split} split has {examples:,} examples; one each")
+        raise UserError(sentence.format(file=file, number=number, split=split, examples=len(texts)))
     return [
-        Prediction(text.source, squeezed(joined(text.target)), squeezed(joined(line)))
+        Prediction(text.source, reference, output, others=tuple(others))
         for text, line in zip(texts, outputs)
+        for output, reference, *others in [[squeezed(joined(each)) for each in (line, *text.references)]]
     ]
 
 
@@ -181,7 +183,7 @@ def _tested(run: Run, registry: Registry, split: str | None, test: str | None) -
         name, data = CHANGED, {"split": split or "test", **named}
     else:
         if split is not None:
-            raise UserError(f"--test {test} says which split it is of; leave --split out")
+            raise UserError(_("--test {test} has a split of its own; leave --split out").format(test=test))
         if sentence := unknown_test(test, settings):
             raise UserError(f"--test: {sentence}")
         name, data = test, run.recipe["evaluate"]["tests"][test]

@@ -107,9 +107,8 @@ def edges(buckets: str | None) -> list[int] | None:
         return None if buckets is None else []
     ends = [units.whole_number(part.strip(), 1, MAX_LENGTH) or 0 for part in buckets.split(",")]
     if ends != sorted(set(ends)) or ends[0] < 1:
-        raise UserError(
-            f"--buckets {buckets}: must be ascending lengths such as 5,10,15, or nothing for four of like size"
-        )
+        text = _("--buckets {buckets}: must be ascending lengths such as 5,10,15, or nothing for four of like size")
+        raise UserError(text.format(buckets=buckets))
     return ends
 
 
@@ -145,15 +144,18 @@ class Request:
         if self.out is not None:
             check_output(str(self.out), None, "--out")
         if self.out is not None and self.hypotheses:
-            raise UserError("--out is where predictions go, but --hypotheses brings them: use one of them")
+            raise UserError(_("--out is the file for predictions, but --hypotheses provides them: use one of the two"))
         edges(self.buckets)
         if self.hypotheses and self.search:
-            raise UserError("--search chooses how the run decodes, but --hypotheses brings its texts: use one of them")
+            raise UserError(
+                _("--search decodes with the run, but --hypotheses provides the outputs: use one of the two")
+            )
 
     def require_no_source(self, folder: Path) -> None:
         """Raises UserError where an option needs a source, which the model of the run in `folder` does not read."""
         if self.search:
-            raise UserError(f"--search needs a model that reads a source, but {folder} is decoder-only; leave it out")
+            text = _("--search needs a model that reads a source, but {folder} is decoder-only; leave it out")
+            raise UserError(text.format(folder=folder))
 
     @property
     def edges(self) -> list[int] | None:

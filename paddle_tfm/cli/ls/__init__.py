@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ from click.core import ParameterSource
 
 from paddle_tfm.cli.common import console, create_registry, plugin_option
 from paddle_tfm.cli.tables import emit, table_options
-from paddle_tfm.errors import UserError, nearest, unknown
+from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.language import _, counted
 from paddle_tfm.tabular import Table, column
@@ -51,7 +52,7 @@ def _complete_setting(context: click.Context, parameter: click.Parameter, incomp
 @click.argument("settings", nargs=-1, metavar="[option=value]...", shell_complete=_complete_setting)
 @click.option("--all", "with_wrong", is_flag=True, help="Components that are wrong on purpose too.")
 @click.option(
-    "--follow", is_flag=True, help="Runs: until all are finished; Ctrl-C ends the following, and nothing else."
+    "--follow", is_flag=True, help="Of runs: update the table until all are finished. Ctrl-C ends only the table."
 )
 @click.option(
     "--fetch", is_flag=True, help="Fetch the files of a dataset now, for a machine that has no network later."
@@ -104,7 +105,8 @@ def command(what, name, settings, with_wrong, follow, fetch, form, plugins) -> N
         from paddle_tfm.cli.ls.runs import follow_runs, list_runs
 
         if follow and form:
-            raise UserError(f"--follow is for people, --{form} for programs, which look again; use one of them")
+            text = _("--follow updates a table for people, --{form} is for programs; use one of the two")
+            raise UserError(text.format(form=form))
         follow_runs(Path(name or "runs")) if follow else list_runs(name, form)
     else:
         from paddle_tfm.cli.ls.data import list_datasets, show_dataset
@@ -119,21 +121,25 @@ def command(what, name, settings, with_wrong, follow, fetch, form, plugins) -> N
 def _refuse(what: str, name: str | None, settings: tuple[str, ...]) -> None:
     """Raises UserError where what is asked for does not exist, with what was probably meant."""
     if what not in WHAT:
-        if near := nearest(what.rstrip("s"), list(KINDS)).partition("'")[2].rstrip("'?"):
-            raise UserError(f"'{what}' cannot be listed; did you mean `paddle-tfm ls components {near}`?")
+        if near := difflib.get_close_matches(what.rstrip("s"), list(KINDS), n=1):
+            text = _("'{what}' cannot be listed; did you mean `paddle-tfm ls components {near}`?")
+            raise UserError(text.format(what=what, near=near[0]))
         raise UserError(unknown("list", what, WHAT))
     for option, of in OPTIONS.items():
         parameter = "with_wrong" if option == "all" else option
         if what != of and click.get_current_context().get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
-            raise UserError(f"--{option} goes with `ls {of}`, and not with `ls {what}`; leave it out")
+            text = _("--{option} goes with `ls {of}`, and not with `ls {what}`; leave it out")
+            raise UserError(text.format(option=option, of=of, what=what))
     if name is not None and what in ("recipes", "plugins"):
-        raise UserError(f"`ls {what}` lists all, but '{name}' was passed; components have kinds, runs a folder")
+        text = _("`ls {what}` takes no name, but '{name}' was given; `ls components` takes a kind, `ls runs` a folder")
+        raise UserError(text.format(what=what, name=name))
     if settings and what != "data":
-        raise UserError(f"`ls {what}` has no settings, but '{settings[0]}' was passed; datasets have")
+        text = _("`ls {what}` takes no settings, but '{setting}' was given; `ls data NAME` does")
+        raise UserError(text.format(what=what, setting=settings[0]))
     if what == "components" and name is not None and name not in KINDS:
         raise UserError(unknown("kind", name, KINDS))
     if what == "data" and name is None and click.get_current_context().params["fetch"]:
-        raise UserError("--fetch: which dataset? `paddle-tfm ls data` lists them; then `ls data NAME --fetch`")
+        raise UserError(_("--fetch: which dataset? `paddle-tfm ls data` lists them; then `ls data NAME --fetch`"))
 
 
 def _recipes(form: str | None) -> None:

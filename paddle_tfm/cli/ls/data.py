@@ -11,6 +11,7 @@ from paddle_tfm.cli.tables import emit, print_table
 from paddle_tfm.data import datasets
 from paddle_tfm.data.fetch import in_words
 from paddle_tfm.errors import RecipeError, UserError
+from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS, Dataset, Example, RemoteFile
 from paddle_tfm.tabular import Table, column
 from paddle_tfm.units import plural
@@ -69,7 +70,7 @@ def _build(registry: Registry, name: str, settings: Sequence[str]) -> Dataset:
     for setting in settings:
         option, equals, text = setting.partition("=")
         if not equals or option in ("", "name"):
-            raise UserError(f"{name}: '{setting}' must be option=value")
+            raise UserError(_("{name}: '{setting}' must be option=value").format(name=name, setting=setting))
         options[option] = yaml_lines.value(text)
     try:
         return registry.build("dataset", {"name": name, **options}, name)
@@ -85,7 +86,8 @@ def _load_class(entry: Entry) -> type[Dataset]:
     """
     cls = entry.load()
     if not issubclass(cls, Dataset):
-        raise UserError(f"'{entry.name}' is no dataset: its class must subclass paddle_tfm.protocols.Dataset")
+        text = _("'{name}' is no dataset: its class must subclass paddle_tfm.protocols.Dataset")
+        raise UserError(text.format(name=entry.name))
     return cls
 
 

@@ -141,14 +141,16 @@ def notes(overview: Overview) -> list[str]:
     """A sentence for each run that is out of order, and the command that continues them where nothing is trained."""
     sentences = [f"{run.name}: {run.note}" for run in overview.runs if run.note and run.state != "diverged"]
     if len(sentences) > MOST_NOTES:
-        rest = _("and {number} more runs are out of order").format(number=len(sentences) - MOST_NOTES)
+        rest = _("and {number} more runs need attention").format(number=len(sentences) - MOST_NOTES)
         sentences[MOST_NOTES:] = [rest]
     states = overview.counts()
     if overview.is_finished:
         return sentences
     commands = [again for sweep in overview.sweeps if not sweep.is_finished and (again := sweep.again())][:MOST_NOTES]
     if not states["running"]:
-        more = _(" Unless runs wait in a queue, continue with this, and with --executor or --workers as before:")
+        more = _(
+            " Unless runs wait in a queue, continue with this command, and with --executor or --workers as before:"
+        )
         return [*sentences, _("Nothing is trained now.") + (more if commands else ""), *commands]
     if any(states[state] for state in OUT_OF_ORDER) and commands:
         text = _("When the others have ended, continue with this, and with --executor or --workers as before:")

@@ -47,8 +47,8 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 @click.option(
     "--mask",
     type=click.Choice(("allowed", "hidden", "additive")),
-    help="With --as attention: what your mask says: True where it may look, True where it may not, or what is added "
-    "to the scores. Default: worked out.",
+    help="With --as attention: the meaning of your mask: True where a query may look, True where it may not, or "
+    "numbers added to the scores. Default: found by trying.",
 )
 @click.option("--pad-id", type=int, help="With --as encoder-decoder: the id of padding. Default: 0.")
 @click.option("--only", multiple=True, metavar="CHECK", help="Only this check (repeatable).")

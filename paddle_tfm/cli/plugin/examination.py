@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from paddle_tfm.cli.plugin.report import ReportPrinter
 from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS
+from paddle_tfm.language import _
 from paddle_tfm.registry import Registry
 from paddle_tfm.testing import Report, checks, examine, lookup
 from paddle_tfm.testing.reference.compared import Reference
@@ -31,15 +32,20 @@ class Request:
 
     def require_sound(self) -> None:
         """Raises UserError where an option belongs to another use."""
-        beside = "without --as" if self.as_kind is None else f"beside --as {self.as_kind}"
+        beside = _("without --as")
+        if self.as_kind is not None:
+            beside = _("beside --as {kind}").format(kind=self.as_kind)
         of_layers = {"--mask": (self.mask, "attention"), "--pad-id": (self.pad_id, "encoder-decoder")}
         for option, (value, its_kind) in of_layers.items():
             if value is not None and self.as_kind != its_kind:
-                raise UserError(f"{option} belongs to --as {its_kind}, and says nothing {beside}")
+                text = _("{option} belongs to --as {its_kind}, and has no effect {beside}")
+                raise UserError(text.format(option=option, its_kind=its_kind, beside=beside))
         if self.reference is not None and self.as_kind is not None:
-            raise UserError(f"--reference is for components of paddle_tfm, and says nothing {beside}")
+            text = _("--reference is for components of paddle_tfm, and has no effect {beside}")
+            raise UserError(text.format(beside=beside))
         if self.as_kind is not None and self.target is None:
-            raise UserError(f"--as {self.as_kind}: name a class, as in --as {self.as_kind} my_transformer.py:MyClass")
+            text = _("--as {as_kind}: name a class, as in --as {as_kind} my_transformer.py:MyClass")
+            raise UserError(text.format(as_kind=self.as_kind))
 
 
 def examine_ordinary(wanted: Request, target: str, as_kind: str, registry: Registry) -> None:
@@ -101,8 +107,9 @@ def _reference(wanted: Request, components: Sequence[tuple[str, str]], registry:
     text, named = wanted.reference, wanted.target or "all"
     if text is not None and len(components) > 1:
         one = f"{named}:CLASS" if named.endswith(".py") else ":".join(components[0])
-        raise UserError(f"--reference is of one component, but {named} is {len(components)}; name one, as in {one}")
-    _refuse_unknown(wanted.only, {kind for kind, _ in components}, {REFERENCE} if text is not None else set())
+        sentence = _("--reference is of one component, but {named} is {number}; name one, as in {one}")
+        raise UserError(sentence.format(named=named, number=len(components), one=one))
+    _refuse_unknown(wanted.only, {kind for kind, _name in components}, {REFERENCE} if text is not None else set())
     return Reference(text, *components[0], wanted.options, registry) if text is not None else None
 
 
@@ -111,8 +118,7 @@ def _refuse_unknown(only: Sequence[str], kinds: Iterable[str], others: Collectio
     known = {each.name for kind in kinds for each in checks(kind)} | {*others}
     for name in only:
         if name == REFERENCE and name not in known:
-            raise UserError(
-                f"--only {name}: it needs --reference FILE.py, which holds what a component is compared with"
-            )
+            text = _("--only {name}: it needs --reference FILE.py, which holds what a component is compared with")
+            raise UserError(text.format(name=name))
         if name not in known:
             raise UserError(f"--only: {unknown('check', name, known)}")

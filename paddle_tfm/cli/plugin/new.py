@@ -15,6 +15,7 @@ import click
 
 from paddle_tfm.cli.common import create_registry, echo
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.units import in_shell
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -131,19 +132,24 @@ def write(
 def _refuse_name(name: str, module: str, taken: Mapping[str, str]) -> None:
     """Raises UserError for a name that no package can have, or that something else has."""
     if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
-        raise UserError(f"'{name}' cannot be a plugin's name: small letters, digits, - and _, a letter first")
-    another = f"choose another name, such as my-{name}"
+        text = _("'{name}' cannot be a plugin's name: small letters, digits, - and _, a letter first")
+        raise UserError(text.format(name=name))
+    another = _("choose another name, such as my-{name}").format(name=name)
     if keyword.iskeyword(module):
-        raise UserError(f"'{name}' is a word of Python, and cannot be a module's name; {another}")
+        text = _("'{name}' is a word of Python, and cannot be a module's name; {another}")
+        raise UserError(text.format(name=name, another=another))
     if module in taken:
-        raise UserError(f"'{module}' is there already, {taken[module]}: the two would clash; {another}")
+        text = _("'{module}' is there already, {taken}: the two would clash; {another}")
+        raise UserError(text.format(module=module, taken=taken[module], another=another))
     if importlib.util.find_spec(module) is not None:
-        raise UserError(f"'{module}' is a package of this Python, which yours would hide; {another}")
+        text = _("'{module}' is a package of this Python, which yours would hide; {another}")
+        raise UserError(text.format(module=module, another=another))
 
 
 def _advice(check: str, run: str, question: str) -> str:
     width = max(len(check), len(run)) + 13
-    return f"{f'paddle-tfm {check}':<{width}}# is it right?\n{f'paddle-tfm {run}':<{width}}# {question}"
+    asked = {check: _("is it right?"), run: _(question)}
+    return "\n".join(f"{f'paddle-tfm {command}':<{width}}# {each}" for command, each in asked.items())
 
 
 def _filled(template: str, words: dict[str, str]) -> str:
@@ -159,7 +165,7 @@ def _single(component: str, words: dict[str, str]) -> str:
 def _write(files: dict[Path, str]) -> None:
     for path in files:
         if path.exists():
-            raise UserError(f"{path} is there already; choose another name, or --out")
+            raise UserError(_("{path} is there already; choose another name, or --out").format(path=path))
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -182,9 +188,10 @@ def new(name: str, kind: str, single_file: bool, out: Path | None) -> None:
       paddle-tfm plugin new my-log --kind listener
     """
     registry = create_registry()
-    taken = dict.fromkeys(registry.plugins.providers, "a plugin")
-    taken |= {each.name: f"{kind} of plugin '{each.provider.plugin}'" for each in registry if each.kind == kind}
+    taken = dict.fromkeys(registry.plugins.providers, _("a plugin"))
+    text = _("{kind} of plugin '{plugin}'")
+    taken |= {each.name: text.format(kind=kind, plugin=each.provider.plugin) for each in registry if each.kind == kind}
     new_plugin = write(name, kind, single_file, out, taken)
     for path in new_plugin.files:
-        echo(f"wrote {path}")
+        echo(_("wrote {path}").format(path=path))
     echo("\n" + new_plugin.advice)

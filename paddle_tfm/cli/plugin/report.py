@@ -10,7 +10,7 @@ import click
 
 from paddle_tfm.cli.common import console, echo, notes
 from paddle_tfm.files import json_text
-from paddle_tfm.units import plural
+from paddle_tfm.language import _, counted, english
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COLOURS = {"pass": "green", "expected failure": "yellow", "fail": "red", "skip": "dim", "information": "cyan"}
 STATUS_WIDTH, NAME_WIDTH = 16, 22
+PARTS = ("invariant", "consequence", "hint")  # of a check that failed
 
 
 class ReportPrinter:
@@ -47,6 +48,7 @@ class ReportPrinter:
             self._print_outcomes()
 
     def outcome(self, outcome) -> None:
+        from rich.cells import set_cell_size
         from rich.markup import escape
 
         self.count += 1
@@ -54,19 +56,22 @@ class ReportPrinter:
             self.failures += 1
             self.failed.append(outcome.check.name)
         if self.status is not None:
-            failed = f"; failed: {', '.join(self.failed)}" if self.failed else ""
-            self.status.update(f"{self.title}: {plural(self.count, 'check')} done{failed}")
+            failed = _("; failed: {checks}").format(checks=", ".join(self.failed)) if self.failed else ""
+            text = _("{title}: {checks} done{failed}")
+            self.status.update(text.format(title=self.title, checks=counted(self.count, "check"), failed=failed))
         if self.brief and outcome.status not in ("fail", "expected failure"):
             return
         check, colour = outcome.check, COLOURS[outcome.status]
         detail = escape(outcome.detail or check.invariant)
-        self.lines.append(f"  [{colour}]{outcome.status:<{STATUS_WIDTH}}[/] {check.name:<{NAME_WIDTH}}  {detail}")
+        status = set_cell_size(_(outcome.status), STATUS_WIDTH)
+        self.lines.append(f"  [{colour}]{status}[/] {check.name:<{NAME_WIDTH}}  {detail}")
         if outcome.status == "fail":
-            for part in ("invariant", "consequence", "hint"):
-                text = escape(getattr(check, part))
-                self.lines.append(f"  {'':<{STATUS_WIDTH}} [dim]{part:<{NAME_WIDTH}}[/]  {text}")
+            for part in PARTS:
+                text, part = escape(getattr(check, part)), set_cell_size(_(part), NAME_WIDTH)
+                self.lines.append(f"  {'':<{STATUS_WIDTH}} [dim]{part}[/]  {text}")
 
     def end(self, report: Report) -> None:
+        from rich.cells import set_cell_size
         from rich.markup import escape
 
         self.reports.append(report)
@@ -76,9 +81,11 @@ class ReportPrinter:
         counts = {status: sum(each.status == status for each in report) for status in COLOURS}
         if not self.brief:
             for note in report.notes:
-                console().print(f"  [dim]{'note':<{STATUS_WIDTH}}[/] {escape(note)}")
-        summary = ", ".join(f"[{COLOURS[status]}]{number} {status}[/]" for status, number in counts.items() if number)
-        console().print(f"[bold]{self.title}[/]: {summary}")
+                console().print(f"  [dim]{set_cell_size(_('note'), STATUS_WIDTH)}[/] {escape(note)}")
+        text = _("{number} {status}")
+        parts = {status: text.format(number=number, status=_(status)) for status, number in counts.items() if number}
+        summary = _(", ").join(f"[{COLOURS[status]}]{part}[/]" for status, part in parts.items())
+        console().print(f"[bold]{self.title}[/]{_(': ')}{summary}")
 
     def _print_outcomes(self, most_likely: str = "") -> None:
         """What is held, once."""
@@ -87,7 +94,7 @@ class ReportPrinter:
         if self.status is not None:
             self.status.stop()
         if self.lines and not self.as_json:
-            cause = f": most likely: [red]{escape(most_likely)}[/]" if most_likely else ""
+            cause = _(": most likely: [red]{cause}[/]").format(cause=escape(most_likely)) if most_likely else ""
             console().print("\n".join([f"[bold]{self.title}[/]{cause}", *self.lines]))
         self.status = None
         self.lines.clear()
@@ -100,13 +107,15 @@ class ReportPrinter:
         if self.as_json:
             notes().print(f"{self.title}: not checked: {sentence}", markup=False)
         else:
-            console().print(f"[bold]{self.title}[/]: not checked: {escape(sentence)}")
+            text = _("[bold]{title}[/]: not checked: {sentence}")
+            console().print(text.format(title=self.title, sentence=escape(sentence)))
 
     def finish(self) -> None:
         if self.as_json:
-            echo(json_text([_as_data(report) for report in self.reports]), nl=False)
+            with english():
+                echo(json_text([_as_data(report) for report in self.reports]), nl=False)
         elif self.failures:
-            console().print(f"[red]{plural(self.failures, 'check')} failed[/]")
+            console().print(_("[red]{checks} failed[/]").format(checks=counted(self.failures, "check")))
         if self.failures or self.refusals:
             raise click.exceptions.Exit(1 if self.failures else 2)
 

@@ -105,28 +105,29 @@ def recipe_command(name: str) -> click.Command:
     @click.option(
         "--seeds",
         metavar="N|N,N,…",
-        help="How many (seeds 1 to N), or which; `seeds=[7]` is seed 7 alone. Default: what the recipe says.",
+        help="A number (seeds 1 to N) or a list; `seeds=[7]` is seed 7 alone. Default: the recipe's.",
     )
     @click.option(
         "--baseline",
         metavar="VARIANT",
         shell_complete=_complete_variant,
-        help="The variant that the others are compared with. Default: what the recipe says, or the first.",
+        help="The variant that the others are compared with. Default: the recipe's, or the first.",
     )
     @click.option(
         "--dry-run",
         is_flag=True,
-        help="Say what the runs would cost (tokens, time, memory) by 20 steps of each variant, and from which size on "
-        "their seeds see differences; train and write nothing. Only data that are missing are fetched.",
+        help="Estimate the cost of the runs (tokens, time, memory) from 20 steps of each variant, and the "
+        "smallest difference that their seeds can detect. Nothing is trained or written; missing data is "
+        "fetched.",
     )
-    @click.option("--out", type=click.Path(path_type=Path), help="Where runs go. Default: runs/<recipe>.")
+    @click.option("--out", type=click.Path(path_type=Path), help="The folder for runs. Default: runs/<recipe>.")
     @click.option(
         "--resume", is_flag=True, help="Continue where an interrupted run stopped; finished runs are skipped."
     )
     @click.option(
         "--fast",
         is_flag=True,
-        help="The smaller budget that the recipe states (`fast:`), in runs/<recipe>-fast: no verdict on its claims.",
+        help="Use the recipe's smaller budget (`fast:`), in runs/<recipe>-fast. Claims get no verdict.",
     )
     @click.option(
         "--no-kernels",
@@ -153,7 +154,7 @@ def recipe_command(name: str) -> click.Command:
         "--cell",
         default=None,
         metavar="VARIANT/seed-N",
-        help="Train this run only, and compare nothing: for whoever distributes the runs of a recipe.",
+        help="Train this run only, and compare nothing. For schedulers that distribute the runs of a recipe.",
     )
     @click.option(
         "--of-sweep",

@@ -12,9 +12,8 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ import click
 from paddle_tfm.cli.common import note
 from paddle_tfm.cli.run.further_ranks import INTERRUPTED, fork, serve_here
 from paddle_tfm.errors import UserError
-from paddle_tfm.exit_status import how_it_ended
 
 if TYPE_CHECKING:
     from paddle_tfm.cli.run.request import Request
@@ -40,9 +38,9 @@ def rank_options(function: Callable) -> Callable:
             "--nproc",
             type=click.IntRange(min=1),
             default=None,
-            help="Processes on this machine that train each run together, each with some rows of every batch and its "
-            "share of the threads; at most 8 for each core. The same result, but for rounding. Processes that Paddle's "
-            "launcher, Slurm or mpirun started need no such option.",
+            help="Processes on this machine that train each run together: each computes some rows of every batch "
+            "with its share of the threads; at most 8 for each core. The result is the same, but for "
+            "rounding. Leave it out under Paddle's launcher, Slurm or mpirun.",
         ),
         click.option(
             "--nodes",
@@ -69,55 +67,27 @@ def rank_options(function: Callable) -> Callable:
     return function
 
 
-class Team:
-    """The ranks of a command, in rank 0. `meet` waits for the others."""
-
-    def __init__(self, size: int, facts: Facts, others: Ranks | None = None, pids: list[int] | None = None):
-        self.size, self.facts, self.others, self.pids = size, facts, others, pids or []
-
-    def meet(self) -> Ranks | None:
-        """What rank 0 has of the others; None where there are none. Raises UserError: one is not as it should be."""
-        if self.others is not None:
-            self.others.meet(self.facts, note, self._require_alive)
-        return self.others
-
-    def _require_alive(self) -> None:
-        """Raises UserError: a rank of this machine ended before it came."""
-        for pid in list(self.pids):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                self.pids.remove(pid)
-                raise UserError(
-                    f"process {pid} of this machine, one of {self.size} ranks, "
-                    f"{how_it_ended(os.waitstatus_to_exitcode(status), 'use fewer: --nproc')} before the training began"
-                )
-
-    def end(self, how: str, sentence: str = "") -> None:
-        """Tell the others how the training ended, and wait for those of this machine."""
-        if self.others is not None:
-            self.others.close(how, sentence)
-            _reap(self.pids)
-
-
 @contextmanager
-def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
-    """The ranks of this command. Only rank 0 gets into the block; others serve it, and exit.
+def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Callable[[], Ranks | None]]:
+    """The ranks of this command: a function that waits for the others, and returns what rank 0 has of them; None where
+    there are none. Only rank 0 gets into the block; others serve it, and exit.
 
     Raises:
         UserError: an option does not fit this machine, or rank 0 is lost or has failed.
     """
     if wanted.processes == 1:
-        yield Team(1, {})
+        yield lambda: None
         return
     from paddle_tfm.train.ranks.group import DONE, FAILED, STOPPED
 
     _require_no_shards(recipe)
     launched = wanted.launched()
     with _share_of_threads(launched.on_this_machine if launched else wanted.nproc or 1):
-        ours = _started(wanted, _facts(wanted, recipe), registry)
+        facts = _facts(wanted, recipe)
+        others, pids = _started(wanted, facts, registry)
         how, sentence = FAILED, "rank 0 has ended; its output says why"
         try:
-            yield ours
+            yield lambda: others.meet(facts, note)
             how, sentence = DONE, ""
         except UserError as error:
             sentence = str(error)
@@ -126,17 +96,22 @@ def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Team]:
             how = STOPPED if end.exit_code == INTERRUPTED else FAILED
             raise
         finally:
-            ours.end(how, sentence)
+            others.close(how, sentence)
+            for pid in pids:  # one that has not ended stands still
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
 
 
 def _require_no_shards(recipe: Recipe) -> None:
     """Raises UserError: a run's settings say into how many shards its batches are divided."""
     from paddle_tfm.recipe.sections.trials import planned
-    from paddle_tfm.train.ranks.group import shards_with_ranks
 
     for run in planned(recipe):
         if run.settings is not None and run.settings.train.shards is not None:
-            raise UserError(shards_with_ranks(run.settings.train.shards))
+            raise UserError(
+                f"train.shards={run.settings.train.shards} promises the same bits on any number of cores, and several "
+                "processes (--nproc, --nodes, a launcher) divide batches by their number: use one of the two"
+            )
 
 
 @contextmanager
@@ -152,8 +127,8 @@ def _share_of_threads(nproc: int) -> Iterator[None]:
         processes.set_threads(runtime.threads())
 
 
-def _started(wanted: Request, facts: Facts, registry: Registry) -> Team:
-    """The ranks of this machine, at work; in rank 0 what it has of them. Raises: as `team`."""
+def _started(wanted: Request, facts: Facts, registry: Registry) -> tuple[Ranks, list[int]]:
+    """In rank 0: what it has of the others, and the processes of this machine. Raises: as `team`."""
     from paddle_tfm import processes
     from paddle_tfm.train.ranks.meeting import Address
     from paddle_tfm.train.ranks.rank_zero import Ranks
@@ -174,7 +149,7 @@ def _started(wanted: Request, facts: Facts, registry: Registry) -> Team:
     pids = [fork(address, first + local, size, facts, registry) for local in range(1, nproc)]
     if first != 0:
         serve_here(address, first, size, facts, registry)
-    return Team(size, facts, Ranks(size, address), pids)
+    return Ranks(size, address), pids
 
 
 def _facts(wanted: Request, recipe: Recipe) -> Facts:
@@ -188,18 +163,3 @@ def _facts(wanted: Request, recipe: Recipe) -> Facts:
         "ranks": [f"{wanted.processes}", f"--nodes={wanted.nodes or 1}", f"--nproc={wanted.nproc or 1}"],
         "recipe": [*recipe.arguments, f"contents {whole}"],
     }
-
-
-def _reap(pids: list[int]) -> None:
-    """Wait for the ranks of this machine; one that does not end is killed."""
-    from paddle_tfm.train.ranks.group import LEAVE
-
-    end = time.monotonic() + LEAVE
-    while pids and time.monotonic() < end:
-        pids[:] = [pid for pid in pids if os.waitpid(pid, os.WNOHANG)[0] == 0]
-        time.sleep(0.01)
-    while pids:
-        pid = pids.pop()
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)

@@ -72,10 +72,11 @@ class Request:
         if self.executor and self.cell:
             raise UserError(_("--cell trains one run, here; --executor distributes all of them: use one of the two"))
         if self.of_sweep and self.out is not None and not self.out.is_dir():
-            raise UserError(
-                f"{self.out} is not there on {platform.node()}, which does not see the folder of this sweep: share it "
-                "with this machine, or have the `template` of the executor `command` copy it there and back"
+            text = _(
+                "{out} is not there on {node}, which does not see the folder of this sweep: share it with this "
+                "machine, or have the `template` of the executor `command` copy it there and back"
             )
+            raise UserError(text.format(out=self.out, node=platform.node()))
         self._require_few_processes()
         self._require_sound_ranks()
 
@@ -83,10 +84,11 @@ class Request:
         """Raises UserError: more ranks than this machine can be asked to start."""
         cores = physical_cores()
         if self.nproc is not None and self.nproc > MOST_PER_CORE * cores:
-            raise UserError(
-                f"--nproc={self.nproc}: must be at most {MOST_PER_CORE * cores}, {MOST_PER_CORE} for each core of this "
-                f"machine ({cores}); more than one for each makes nothing faster"
+            text = _(
+                "--nproc={nproc}: must be at most {most}, {each} for each core of this machine "
+                "({cores}); more than one for each makes nothing faster"
             )
+            raise UserError(text.format(nproc=self.nproc, most=MOST_PER_CORE * cores, each=MOST_PER_CORE, cores=cores))
 
     def _require_sound_ranks(self) -> None:
         """Raises UserError where what says which processes train a run contradicts itself, or another option."""
@@ -96,38 +98,46 @@ class Request:
         values = {"--nodes": self.nodes, "--node": self.node, "--address": None if launched else self.address}
         missing = [name for name, value in values.items() if value is None]
         if 0 < len(missing) < len(values):
-            are = "is" if len(missing) == 1 else "are"
-            raise UserError(
-                f"several machines need all of --nodes, --node and --address, but {' and '.join(missing)} {are} "
-                "missing; for instance --nodes 2 --node 0 --address 10.0.0.1:29500"
+            text = _(
+                "several machines need all of --nodes, --node and --address; missing: {missing}; for "
+                "instance --nodes 2 --node 0 --address 10.0.0.1:29500"
             )
+            raise UserError(text.format(missing=_(" and ").join(missing)))
         if self.nodes is not None and self.node is not None and self.node >= self.nodes:
-            raise UserError(f"--node must be from 0 to {self.nodes - 1} with --nodes={self.nodes}, but is {self.node}")
+            text = _("--node must be from 0 to {last} with --nodes={number}, but is {node}")
+            raise UserError(text.format(last=self.nodes - 1, number=self.nodes, node=self.node))
         together = launched.launcher if launched else "--nodes" if self.nodes else "--nproc"
         if self.nproc is None and self.nodes is None and launched is None:
             return
         if self.workers or self.executor:
             other = "--workers" if self.workers else "--executor"
-            raise UserError(
-                f"{together} trains one run after another, each by several processes; {other} trains several runs side "
-                "by side: use one of the two"
+            text = _(
+                "{together} trains one run after another, each by several processes; {other} trains several runs "
+                "side by side: use one of the two"
             )
+            raise UserError(text.format(together=together, other=other))
         if self.dry_run:
-            raise UserError(f"--dry-run measures one process, and {together} trains with several: use one of the two")
+            text = _("--dry-run measures one process, and {together} trains with several: use one of the two")
+            raise UserError(text.format(together=together))
 
     def _require_only_the_launcher(self, launched: Launched) -> None:
         """Raises UserError where options say otherwise than a launcher, or what it does not say is missing."""
-        started = f"{launched.launcher} started {launched.size} processes of this command"
+        started = _("{launcher} started {size} processes of this command").format(
+            launcher=launched.launcher, size=launched.size
+        )
         if launched.rank >= launched.size:
-            raise UserError(f"{started}, but numbers this one {launched.rank}: it must be 0 to {launched.size - 1}")
+            text = _("{started}, but numbers this one {rank}: it must be 0 to {last}")
+            raise UserError(text.format(started=started, rank=launched.rank, last=launched.size - 1))
         if self.nproc or self.nodes or self.node is not None:
             option = f"--nproc={self.nproc}" if self.nproc else f"--nodes={self.nodes}" if self.nodes else "--node"
-            raise UserError(f"{started}, and {option} starts others: use one of the two")
+            text = _("{started}, and {option} starts others: use one of the two")
+            raise UserError(text.format(started=started, option=option))
         if not (self.address or launched.address):
-            raise UserError(
-                f"{started}, but does not say where they meet: give --address HOST:PORT, of the machine of the first "
-                "one, for instance --address $(hostname):29500"
+            text = _(
+                "{started}, but does not say where they meet: give --address HOST:PORT, of the machine of the "
+                "first one, for instance --address $(hostname):29500"
             )
+            raise UserError(text.format(started=started))
 
     @property
     def settings(self) -> list[str]:

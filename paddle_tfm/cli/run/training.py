@@ -10,7 +10,7 @@ import click
 
 from paddle_tfm.cli.common import Stop, console, create_registry, fetch_bars, notes, use_device, warn
 from paddle_tfm.cli.run import forecast
-from paddle_tfm.cli.run.ranks import Team, team
+from paddle_tfm.cli.run.ranks import team
 from paddle_tfm.cli.run.request import Request
 from paddle_tfm.errors import OF_THE_MACHINE, CutShort, UserError
 from paddle_tfm.language import _, english
@@ -56,12 +56,12 @@ def train(wanted: Request) -> None:
         forecast.show_tuning(recipe, wanted.form)
         return
 
-    with team(wanted, recipe, registry) as ours:
-        _train_and_compare(wanted, recipe, registry, executor, device, folder, workers, ours)
+    with team(wanted, recipe, registry) as meet:
+        _train_and_compare(wanted, recipe, registry, executor, device, folder, workers, meet)
 
 
 def _train_and_compare(
-    wanted: Request, recipe: Recipe, registry: Registry, executor, device: str, folder: Path, workers: int, ours: Team
+    wanted: Request, recipe: Recipe, registry: Registry, executor, device: str, folder: Path, workers: int, meet
 ) -> None:
     """What `train` does where nothing is wrong with the options, in the process that the user started."""
     from paddle_tfm.sweep.sweep import Sweep
@@ -86,7 +86,7 @@ def _train_and_compare(
         from paddle_tfm.comparison.recipe_runs import undecided
 
         sweep.undecided = undecided(recipe, folder, lambda text: notes().print(text, markup=False))
-    sweep.others = ours.meet()
+    sweep.others = meet()
     folders = _trained(wanted, sweep, cells)
     if not wanted.cell:
         _compare(wanted, sweep, folders)
@@ -104,10 +104,8 @@ def _executor(wanted: Request, registry: Registry):
 
     executor = registry.build("executor", yaml_lines.value(wanted.executor), "--executor")
     if wanted.workers and executor.at_once is not None:
-        raise UserError(
-            f"--workers={wanted.workers}: {wanted.executor} says itself how many runs it trains side by side; leave it "
-            "out"
-        )
+        text = _("--workers={workers}: {executor} says itself how many runs it trains side by side; leave it out")
+        raise UserError(text.format(workers=wanted.workers, executor=wanted.executor))
     return executor
 
 

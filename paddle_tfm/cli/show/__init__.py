@@ -58,7 +58,8 @@ def command(recipe: str, overrides, as_json: bool, plugins) -> None:
         _show_component(kind, name, overrides, as_json, plugins)
         return
     if as_json or plugins:
-        raise UserError(f"{'--json' if as_json else '--plugin'} goes with a component: paddle-tfm show KIND:NAME")
+        text = _("{option} goes with a component: paddle-tfm show KIND:NAME")
+        raise UserError(text.format(option="--json" if as_json else "--plugin"))
     echo(yaml_lines.dump(recipes.load(recipe, overrides).data), nl=False)
 
 
@@ -75,17 +76,14 @@ def _of_bare_name(name: str, plugins) -> tuple[str, str]:
     if len(matching) == 1:
         return matching[0].kind, name
     if matching:
-        raise UserError(
-            f"'{name}' is of several kinds; choose {' or '.join(f'{each.kind}:{name}' for each in matching)}"
-        )
+        text = _("'{name}' is of several kinds; choose {names}")
+        raise UserError(text.format(name=name, names=" or ".join(f"{each.kind}:{name}" for each in matching)))
     if name in KINDS:
-        raise UserError(f"'{name}' is a kind; `paddle-tfm ls components {name}` lists its components")
+        text = _("'{name}' is a kind; `paddle-tfm ls components {name}` lists its components")
+        raise UserError(text.format(name=name))
     near = nearest(name, sorted({*shipped(), *(entry.name for entry in entries if not entry.wrong_on_purpose)}))
-    raise UserError(
-        _("unknown recipe or component '{name}'{hint} `paddle-tfm ls` and `ls components` list all").format(
-            name=name, hint=near or _(";")
-        )
-    )
+    text = _("unknown recipe or component '{name}'{hint} `paddle-tfm ls` and `ls components` list all")
+    raise UserError(text.format(name=name, hint=near or _(";")))
 
 
 def _show_component(kind: str, name: str, overrides, as_json: bool, plugins) -> None:
@@ -94,7 +92,8 @@ def _show_component(kind: str, name: str, overrides, as_json: bool, plugins) -> 
     from paddle_tfm.runtime import load_paddle
 
     if overrides:
-        raise UserError(f"{overrides[0]}: overrides go with a recipe, but {kind}:{name} is a component")
+        text = _("{override}: overrides go with a recipe, but {kind}:{name} is a component")
+        raise UserError(text.format(override=overrides[0], kind=kind, name=name))
     registry = create_registry(plugins)
     load_paddle()
     about = facts(registry.entry(kind, name), registry)

@@ -14,6 +14,7 @@ from paddle_tfm.cli.common import console
 from paddle_tfm.cli.tables import print_table
 from paddle_tfm.component_source import papers
 from paddle_tfm.components import Entry
+from paddle_tfm.language import _
 from paddle_tfm.options import Option, component_kind, parameters
 from paddle_tfm.recipe.sites import place
 from paddle_tfm.recipe.uses import default, uses
@@ -69,19 +70,19 @@ def print_page(about: Mapping[str, Any]) -> None:
     title = f"{about['kind']}:{about['name']}"
     _line(f"[bold cyan]{title}[/]  [dim]{_plain(about['class'])}, {_plain(about['version'])}[/]")
     if about["wrong_on_purpose"]:
-        _line("[red]wrong on purpose:[/] it shows what a mistake does, and is nothing to build on")
+        _line(_("[red]wrong on purpose:[/] it demonstrates a mistake; do not build on it"))
     summary, *paragraphs = [" ".join(text.split()) for text in about["docstring"].split("\n\n")] or [""]
     _prose(summary)
     spoken = [text for text in paragraphs if not text.startswith(("Options:", "Raises:", "Example"))]
     if spoken:
-        _heading("Formula" if re.match(r"(Formula:|[^.:]{0,70}?[^<>]=)", spoken[0]) else "How it works")
+        _heading(_("Formula") if re.match(r"(Formula:|[^.:]{0,70}?[^<>]=)", spoken[0]) else _("How it works"))
         for text in spoken:
             _prose(text.removeprefix("Formula: "))
     if about["filled_in"]:
-        _heading("The engine fills in")
+        _heading(_("The engine fills in"))
         for name, meaning in about["filled_in"].items():
             _prose(f"{name}: {meaning}" if meaning else name, hang=4)
-    _heading("Options" if about["options"] else "Options: none")
+    _heading(_("Options") if about["options"] else _("Options: none"))
     if about["options"]:
         columns = [
             column("name", style="cyan"),
@@ -93,30 +94,30 @@ def print_page(about: Mapping[str, Any]) -> None:
             if text.startswith(("Options:", "Raises:")):
                 _prose(text)
     if about["expected_failures"]:
-        _heading("Expected failures, of checks that it cannot pass though it is right")
+        _heading(_("Expected failures, of checks that it cannot pass though it is right"))
         for name, reason in about["expected_failures"].items():
             _prose(f"{name}: {reason}" if reason else name, hang=4)
     if about["papers"]:
-        _heading("Papers")
+        _heading(_("Papers"))
         for paper in about["papers"]:
             _prose(paper)
     _recipes(about)
-    _heading("Example")
+    _heading(_("Example"))
     if about["example"]["recipe"]:
-        _line(f"  in a recipe     {_plain(about['example']['recipe'])}")
-    _line(f"  for one run     {_plain(about['example']['command'])}")
-    _line(f"  is it right?    {_plain(about['check'])}")
+        _line(f"  {_('in a recipe     ')}{_plain(about['example']['recipe'])}")
+    _line(f"  {_('for one run     ')}{_plain(about['example']['command'])}")
+    _line(f"  {_('is it right?    ')}{_plain(about['check'])}")
 
 
 def _recipes(about: Mapping[str, Any]) -> None:
-    _heading("Recipes that name it" if about["recipes"] else "Recipes that name it: none that ships")
+    _heading(_("Recipes that name it") if about["recipes"] else _("Recipes that name it: none that ships"))
     if about["default"]:
-        _prose("the default (base.yaml)")
+        _prose(_("the default (base.yaml)"))
     for recipe, variants in list(about["recipes"].items())[:NAMED_RECIPES]:
         named = [variant for variant in variants if variant != "default"]
         _prose(f"{recipe}: {', '.join(named)}" if named else recipe, hang=4)
     if (more := len(about["recipes"]) - NAMED_RECIPES) > 0:
-        _prose(f"and {more} more (--json has all)")
+        _prose(_("and {more} more (--json has all)").format(more=more))
 
 
 def _option(option: Option, from_engine: bool) -> dict[str, object]:

@@ -12,11 +12,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO, cast
 
 from paddle_tfm.cli.common import STANDARD, echo, notes, warn
-from paddle_tfm.data.lines import LINE_BYTES, lines, opened, raw_lines, require_encoding
+from paddle_tfm.data.lines import LINE_BYTES, decoded_lines, lines, opened, raw_lines, require_encoding
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import naming
 from paddle_tfm.language import _, counted
@@ -36,7 +37,7 @@ class Lines:
     """The lines that come in, from anywhere."""
 
     name: str
-    opened: AbstractContextManager[Iterable[str] | Sequence[bytes] | io.BufferedIOBase]  # the last one: a stream
+    opened: AbstractContextManager[Iterable[str] | io.BufferedIOBase]
     total: int | None = None  # how many lines, where counting them is quick
     quiet: bool = False  # no progress bar: they are few, or a person types them
     encoding: str = "utf-8"
@@ -53,30 +54,25 @@ class Lines:
             UserError: the file is not whole, or is packed twice; or a line would fill the memory.
         """
         chunk: list[str] = []
-        number, size, by = 0, 0, 0.0
+        is_any, size, by = False, 0, 0.0
         with self.opened as raw:
-            arriving = Arriving(raw) if isinstance(raw, io.BufferedReader) else None
-            texts: Iterable[str | bytes] = raw
+            arriving, decoded = None, raw
             if isinstance(raw, io.BufferedIOBase):
-                texts = raw_lines((arriving or raw).readline, self.name)
-            for number, line in enumerate(texts, 1):
+                arriving = Arriving(raw) if isinstance(raw, io.BufferedReader) else None
+                encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
+                stream = raw_lines((arriving or raw).readline, self.name)
+                decoded = decoded_lines(stream, self.name, encoding, self.undecodable)
+            for line in cast(Iterable[str], decoded):
+                is_any = True
                 by = by if chunk else time.monotonic() + ARRIVING
-                chunk.append((line if isinstance(line, str) else self._decoded(line, number)).rstrip("\r\n"))
+                chunk.append(line.rstrip("\r\n"))
                 size += len(line)
                 is_full = len(chunk) == CHUNK_LINES or size >= CHUNK_BYTES
                 if is_full or (arriving and not arriving.has_arrived(by)):
                     yield chunk
                     chunk, size = [], 0
-            if chunk or not number:
+            if chunk or not is_any:
                 yield chunk
-
-    def _decoded(self, line: bytes, number: int) -> str:
-        encoding = "utf-8-sig" if number == 1 and self.encoding == "utf-8" else self.encoding
-        try:
-            return line.decode(encoding)
-        except UnicodeDecodeError:
-            self.undecodable.append(number)
-            return line.decode(encoding, errors="replace")
 
     def warn_of_undecodable(self) -> None:
         """Say, at the end, that lines are of another encoding."""
@@ -107,11 +103,13 @@ def open_lines(texts: Sequence[str], source: str | None, encoding: str | None = 
         require_encoding(encoding)
     except ValueError as error:
         raise UserError(f"--encoding: {error}") from error
+    undecodable: list[int] = []
     if texts and source is not None:
         raise UserError(_("--input: there are TEXTs too; give one or the other"))
     if texts:
-        return Lines("TEXT", nullcontext([os.fsencode(text) for text in texts]), quiet=True)
-    named, undecodable = encoding or "utf-8", list[int]()
+        typed = decoded_lines(map(os.fsencode, texts), "TEXT", "utf-8", undecodable)
+        return Lines("TEXT", nullcontext(typed), quiet=True, undecodable=undecodable)
+    named = encoding or "utf-8"
     if source in (None, STANDARD):
         if is_typed := sys.stdin.isatty():
             notes().print(_("[dim]Type a line, Ctrl-D to end.[/]"))
@@ -122,6 +120,34 @@ def open_lines(texts: Sequence[str], source: str | None, encoding: str | None = 
     with opened(source):
         total = sum(1 for _line in lines(source, encoding, [])) if notes().is_terminal else None
     return Lines(source, nullcontext(lines(source, encoding, undecodable)), total, False, named, undecodable)
+
+
+class Beside:
+    """A file with a line for each line that comes in: given translations, prefixes.
+
+    Raises:
+        UserError: it cannot be read, has too few lines, or, by `require_end`, too many.
+    """
+
+    def __init__(self, file: str, encoding: str | None):
+        self._file, self._taken, self._lines = file, 0, lines(file, encoding)
+        with opened(file):  # before a run is loaded
+            pass
+
+    def take(self, number: int) -> list[str]:
+        """The next lines, without their ends."""
+        taken = [line.rstrip("\r\n") for line in islice(self._lines, number)]
+        self._taken += len(taken)
+        if len(taken) < number:
+            text = _("{file}: has only {number} lines, but needs one for each line that comes in")
+            raise UserError(text.format(file=self._file, number=f"{self._taken:,}"))
+        return taken
+
+    def require_end(self) -> None:
+        """Raises UserError where lines are left when none comes in any more."""
+        if next(self._lines, None) is not None:
+            text = _("{file}: has more lines than came in ({number}), but needs one for each of them")
+            raise UserError(text.format(file=self._file, number=f"{self._taken:,}"))
 
 
 class Arriving:

@@ -67,7 +67,7 @@ def _judgement(
         return judge(name, claim, [_value(run, claim) for run in runs], None, unit)
     base = groups.get(claim.over, ())
     if runs and base and unlike_in_sweep(base[0].origin, runs[0].origin):
-        return replace(judge(name, claim, [], None, unit), reason="the variants differ in what nobody compares")
+        return replace(judge(name, claim, [], None, unit), reason="the variants also differ in what is not compared")
     others = {run.seed: run for run in base}
     pairs = [(run, others[run.seed]) for run in runs if run.seed in others]
     pairs = [pair for pair in pairs if not _is_other(pair, claim.metric)]

@@ -23,7 +23,7 @@ MAX_CHARACTERS = 2000  # of a text that a page shows
 def samples(comparison: Comparison, right: int = 3, wrong: int = 3) -> tuple[list[dict], list[dict]]:
     """Right and wrong predictions of the best variant's first seed; wrong ones of the next variants if it has none.
 
-    Each has `variant`, `seed`, `right`, `source`, `reference`, `hypothesis` and `score`.
+    Each has `variant`, `seed`, `right`, `source`, `references`, `hypothesis` and `score`.
     """
     groups = grouped(comparison.runs)
     good: list[dict] | None = None
@@ -40,7 +40,7 @@ def samples(comparison: Comparison, right: int = 3, wrong: int = 3) -> tuple[lis
 
 
 def _predictions(run: Result, variant: str) -> list[dict]:
-    texts = ("source", "reference", "hypothesis", "score")
+    texts = ("source", "references", "hypothesis", "score")
     return [
         {"variant": variant, "seed": run.seed, "right": is_right(item), **{name: getattr(item, name) for name in texts}}
         for item in predictions_of(run.folder)
@@ -48,11 +48,11 @@ def _predictions(run: Result, variant: str) -> list[dict]:
 
 
 class SideBySide(NamedTuple):
-    """A source, its reference, what each variant wrote, and why it was chosen."""
+    """A source, its references, what each variant wrote, and why it was chosen."""
 
     why: str
     source: str
-    reference: str
+    references: tuple[str, ...]
     outputs: dict[str, str]
     seed: int | None
 
@@ -78,16 +78,16 @@ def choose(
 ) -> list[SideBySide]:
     """Of the predictions of each variant for the same sources those that say most: where they differ most, the hardest,
     and the one in the middle. Of a single variant: the hardest, the middle and the best."""
-    unique: dict[tuple[str, str], Sequence[Prediction]] = {}  # the split may have a source several times
+    unique: dict[tuple, Sequence[Prediction]] = {}  # the split may have a source several times
     for outputs in zip(*predictions.values()):
-        unique.setdefault((outputs[0].source, outputs[0].reference), outputs)
+        unique.setdefault((outputs[0].source, outputs[0].references), outputs)
     rows = list(unique.values())
-    likeness = [[similarity(item.reference, item.hypothesis) for item in row] for row in rows]
+    likeness = [[max(similarity(each, item.hypothesis) for each in item.references) for item in row] for row in rows]
     return [
         SideBySide(
             why,
             rows[i][0].source,
-            rows[i][0].reference,
+            rows[i][0].references,
             {variant: item.hypothesis for variant, item in zip(predictions, rows[i])},
             seed,
         )
@@ -128,11 +128,11 @@ def _bigrams(text: str) -> Counter[str]:
 
 # ------------------------------------------------------------------------------------------------------------- a page
 
-NOTHING = "None were recorded: there is no test split, no metric needs outputs, or no run came to its end."
+NOTHING = "None were recorded: there is no test split, no metric needs outputs, or no run finished."
 
 
 def examples(chosen: Sequence[SideBySide], numbers: Mapping[str, int]) -> str:
-    """A block for each source: the reference, and below it what each variant wrote. `numbers`: of their colours."""
+    """A block for each source: its references, and below them what each variant wrote. `numbers`: of their colours."""
     if not chosen:
         return f"<p>{_(NOTHING)}</p>"
     several = len(chosen[0].outputs) > 1
@@ -146,12 +146,16 @@ def examples(chosen: Sequence[SideBySide], numbers: Mapping[str, int]) -> str:
 
 def _example(item: SideBySide, numbers: Mapping[str, int]) -> str:
     single = len(item.outputs) == 1
-    reference = marked(item.reference, *item.outputs.values())[0] if single else escape(item.reference[:MAX_CHARACTERS])
-    texts = {_("source"): escape(item.source[:MAX_CHARACTERS]), _("reference"): reference}
+    texts = {_("source"): escape(item.source[:MAX_CHARACTERS])}
+    for number, reference in enumerate(item.references, 1):
+        name = _("reference") if number == 1 else f"{_('reference')} {number}"
+        is_marked = single and len(item.references) == 1
+        shown = escape(reference[:MAX_CHARACTERS])
+        texts[name] = marked(reference, *item.outputs.values())[0] if is_marked else shown
     outputs = {
         document.named(numbers[variant], variant): f"✓ {escape(hypothesis[:MAX_CHARACTERS])}"
-        if hypothesis == item.reference
-        else marked(item.reference, hypothesis)[1]
+        if hypothesis in item.references
+        else marked(max(item.references, key=lambda each: similarity(each, hypothesis)), hypothesis)[1]
         for variant, hypothesis in item.outputs.items()
     }
     return (

@@ -106,7 +106,7 @@ def _pieces(
     ours, theirs = ((group[0].results.get("pieces") or {}).get("number", 0) for group in (runs, base))
     numbers = f"the references are {ours:,} to “{variant}” and {theirs:,} to “{baseline}”"
     if ours == theirs:
-        numbers = f"“{variant}” and “{baseline}” cut the references into different ones"
+        numbers = f"“{variant}” and “{baseline}” cut the references into different pieces"
     name = units.metric_name(metric)
     sentence = f"{name} is a number per piece, and {numbers}; a metric of texts or of characters compares them"
     return Obstacle("other pieces", sentence)
@@ -121,10 +121,11 @@ def other_pieces(runs: Sequence[Result], metric: str) -> bool:
 
 def _definition(run: Result, metric: str) -> tuple[str, bool | None, str] | None:
     """What a metric is, as its run recorded it: signature, direction, unit; None if it was not measured."""
-    results, (metric, _) = run.results, units.metric_and_test(metric)
+    results, name, (metric, _) = run.results, metric, units.metric_and_test(metric)
     if metric != "loss" and metric not in results["directions"]:
         return None
-    return results["signatures"].get(metric, ""), results["directions"].get(metric), results["units"].get(metric, "")
+    signature = results["signatures"].get(name, results["signatures"].get(metric, ""))
+    return signature, results["directions"].get(metric), results["units"].get(metric, "")
 
 
 def in_more_than_seeds(variant: str, runs: Sequence[Result]) -> Obstacle | None:
@@ -139,7 +140,7 @@ def in_more_than_seeds(variant: str, runs: Sequence[Result]) -> Obstacle | None:
 def _in_more_than_set(variant: str, runs: Sequence[Result], baseline: str, base: Sequence[Result]) -> Obstacle | None:
     """Whether two variants of one sweep were trained as one command trains them."""
     if sentence := unlike_in_sweep(base[0].origin, runs[0].origin):
-        return Obstacle("unlike runs", f"“{baseline}” and “{variant}” differ in what nobody compares: {sentence}")
+        return Obstacle("unlike runs", f"“{baseline}” and “{variant}” also differ in what is not compared: {sentence}")
     return None
 
 

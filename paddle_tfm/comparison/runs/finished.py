@@ -14,6 +14,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.runs.trained_from import Origin, origin_of
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import folders_with
+from paddle_tfm.language import _
 from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.train import manifest
 from paddle_tfm.train.about import read_about
@@ -99,7 +100,8 @@ def collect(folders: Iterable[Path], warn: Callable[[str], None] | None = None) 
         is_run = (folder / RESULTS).is_file()  # then nothing below it is looked at
         runs = [folder] if is_run else [run for run in folders_with(folder, RESULTS) if not is_beside(run)]
         if not runs:
-            raise UserError(f"{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
+            text = _("{folder}: no finished run is here; `paddle-tfm ls runs` shows where they are")
+            raise UserError(text.format(folder=folder))
         left = len(runs)
         for run in runs:
             try:
@@ -108,7 +110,7 @@ def collect(folders: Iterable[Path], warn: Callable[[str], None] | None = None) 
                 left -= 1
                 if warn is None or not left:
                     raise
-                warn(f"{error}; this run is left out")
+                warn(_("{error}; this run is left out").format(error=error))
     looks = {sweep: read_looks(sweep) for sweep in {run.parent.parent for run in results}}
     for run, result in results.items():
         result.look = looks[run.parent.parent].get(f"{run.parent.name}/{run.name}", math.inf)
@@ -156,9 +158,8 @@ def grouped(results: Sequence[Result]) -> dict[str, list[Result]]:
     by_folder = _groups(results, lambda run: f"{run.source}/{name(run)}")
     if (twins := _twins(by_folder)) is not None:
         one, other = twins
-        raise UserError(
-            f"{one.folder} and {other.folder} are both '{one.variant}' with seed {one.seed}; compare one of them"
-        )
+        text = _("{folder} and {other} are both '{variant}' with seed {seed}; compare one of them")
+        raise UserError(text.format(folder=one.folder, other=other.folder, variant=one.variant, seed=one.seed))
     return by_folder
 
 

@@ -20,6 +20,8 @@ from pathlib import Path
 import numpy as np
 import paddle
 
+from paddle_tfm.language import _
+
 MKL = "libmklml_intel.so"
 SUPPORTED = (3, 6)  # the lowest version; an other major version may have an other interface
 AVX512 = 0x27  # dnnl_cpu_isa_avx512_core: flags of the processor
@@ -206,5 +208,5 @@ def why_not(kind: str = "float32") -> str | None:
     if isinstance(loaded, str):
         return loaded
     if kind == "bfloat16" and not loaded.has_bfloat16:
-        return "this processor has no instructions for bfloat16 (avx512_bf16)"
+        return _("this processor has no instructions for bfloat16 (avx512_bf16)")
     return None

@@ -23,6 +23,7 @@ from paddle_tfm.kernels import function
 from paddle_tfm.kernels.cpu import library
 from paddle_tfm.kernels.cpu.gemm import gemm, multiply, rounded
 from paddle_tfm.kernels.cpu.primitives import address
+from paddle_tfm.language import _
 
 Kind = Literal["float32", "bfloat16"]
 KINDS: tuple[Kind, ...] = ("float32", "bfloat16")
@@ -33,12 +34,12 @@ ROUNDED = "rounded last"  # of a `Call.cache`: (an x, its version, it in bfloat1
 def why_not(kind: Kind) -> str | None:
     """None if products of `kind` are computed with oneDNN where this process trains, otherwise the reason."""
     if not place.on_cpu():
-        return "a GPU multiplies in train.precision"
+        return _("a GPU multiplies in train.precision")
     reason = library.why_not(kind)
     if reason is None and not library.library().has_avx512:
-        return "this processor has no AVX-512, without which they were not measured"
+        return _("this processor has no AVX-512, without which they were not measured")
     if reason is None and blas.path_in_use() == "default":
-        return "on the default path of Paddle's BLAS, last bits depend on where in memory a factor lies"
+        return _("on the default path of Paddle's BLAS, last bits depend on where in memory a factor lies")
     return reason
 
 

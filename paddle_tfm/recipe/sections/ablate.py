@@ -13,6 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from paddle_tfm.errors import Problem, nearest
+from paddle_tfm.language import _
 from paddle_tfm.recipe.merging import PLACES, leaf_values
 from paddle_tfm.recipe.reading import read, shipped
 from paddle_tfm.recipe.yaml_lines import recipe_text
@@ -70,19 +71,29 @@ def problems(data: Mapping) -> Iterator[Problem]:
     for each in removals(data):
         if each.was is MISSING:
             paths = [path for key, value in data.items() for path, _ in leaf_values(key, value)]
-            yield Problem(each.place, f"the full model has no '{each.path}' to take away{nearest(each.path, paths)}")
+            yield Problem(
+                each.place,
+                _("the full model has no '{path}' to take away{hint}").format(
+                    path=each.path, hint=nearest(each.path, paths)
+                ),
+            )
         elif each.now is MISSING:
-            yield Problem(each.place, f"'{each.path}' has no default; {_say(each)}")
+            yield Problem(each.place, _("'{path}' has no default; {remedy}").format(path=each.path, remedy=_say(each)))
         elif each.was == each.now:
-            sentence = f"the full model has {recipe_text(each.now)} at '{each.path}' already, so nothing is taken away"
+            sentence = _("the full model has {value} at '{path}' already, so nothing is taken away").format(
+                value=recipe_text(each.now), path=each.path
+            )
             yield Problem(each.place, f"{sentence}; {_say(each)}")
         elif each.variant in seen:
-            yield Problem(each.place, f"two models would be called '{each.variant}'; name each thing once")
+            yield Problem(
+                each.place,
+                _("two models would be called '{variant}'; name each thing once").format(variant=each.variant),
+            )
         seen.add(each.variant)
 
 
 def _say(each: Removal) -> str:
-    return f"say what takes its place, as in {{{each.path}: …}}"
+    return _("say what takes its place, as in {{{path}: …}}").format(path=each.path)
 
 
 def _at(data: Mapping, path: str) -> object:

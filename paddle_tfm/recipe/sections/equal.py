@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from paddle_tfm.errors import Problem, unknown
+from paddle_tfm.language import _
 from paddle_tfm.recipe.merging import is_replaced, leaves
 from paddle_tfm.recipe.yaml_lines import Origins
 
@@ -46,7 +47,8 @@ def parse(value: object) -> Equal:
     path = value.get("parameters") if isinstance(value, Mapping) and list(value) == ["parameters"] else None
     if not isinstance(path, str) or not path.startswith("model."):
         names = ", ".join(SETTINGS)
-        raise ValueError(f"must be one of {names}, or `{{parameters: model.d_ff}}` with a setting, but is {value!r}")
+        text = _("must be one of {names}, or `{{parameters: model.d_ff}}` with a setting, but is {value!r}")
+        raise ValueError(text.format(names=names, value=value))
     return Equal("parameters", path)
 
 
@@ -79,17 +81,29 @@ def problems(
         return
     yield from _beside_tuning(data.get("tune"), budget, setting)
     if len(variants) == 1:
-        yield Problem("equal", "is for variants beside a baseline, but there is one variant; add `variants`")
+        yield Problem("equal", _("is for variants beside a baseline, but there is one variant; add `variants`"))
     baseline = str(data.get("baseline") or next(iter(variants)))
-    for name, (overrides, _) in variants.items():
+    for name, (overrides, _places) in variants.items():
         if name != baseline and any(is_replaced(setting, leaf) for leaf in leaves(overrides)):
-            yield Problem("equal", f"variant '{name}' sets {setting} itself, which equal {budget} solves for")
+            yield Problem(
+                "equal",
+                _("variant '{name}' sets {setting} itself, which equal {budget} solves for").format(
+                    name=name, setting=setting, budget=budget
+                ),
+            )
     for name, settings in runs.items():
         if value_at(settings, setting) is None:
-            yield Problem("equal", f"solves for {setting}, which is no whole number of variant '{name}'")
+            yield Problem(
+                "equal",
+                _("solves for {setting}, which is no whole number of variant '{name}'").format(
+                    setting=setting, name=name
+                ),
+            )
             return
     if isinstance(data.get("claims"), Mapping) and data["claims"] and budget == "seconds":
-        yield Problem("equal", "seconds are not reproducible, so no claim can be judged by them; use flops or tokens")
+        yield Problem(
+            "equal", _("seconds are not reproducible, so no claim can be judged by them; use flops or tokens")
+        )
 
 
 def _beside_tuning(tune: object, budget: str, setting: str) -> Iterator[Problem]:
@@ -97,14 +111,20 @@ def _beside_tuning(tune: object, budget: str, setting: str) -> Iterator[Problem]
     if not isinstance(tune, Mapping):
         return
     if budget == "seconds":
-        sentence = "seconds are measured before any training, with values that `tune` then changes; use flops or tokens"
+        sentence = _(
+            "seconds are measured before any training, with values that `tune` then changes; use flops or tokens"
+        )
         yield Problem("equal", sentence)
         return
     space = tune.get("space")
     for path in space if isinstance(space, Mapping) else ():
         if not str(path).startswith(COSTLESS):
-            sentence = f"{budget} are solved before `tune` chooses {path}, which may change them; keep one of the two"
+            sentence = _(
+                "{budget} are solved before `tune` chooses {path}, which may change them; keep one of the two"
+            ).format(budget=budget, path=path)
             yield Problem("equal", sentence)
     if tune.get("steps") and setting == BUDGET:
-        sentence = f"of all trials would be as many, and `equal: {budget}` gives each variant its own; leave it out"
+        sentence = _(
+            "of all trials would be as many, and `equal: {budget}` gives each variant its own; leave it out"
+        ).format(budget=budget)
         yield Problem("tune.steps", sentence)

@@ -12,6 +12,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 from paddle_tfm.errors import Problem, UserError
+from paddle_tfm.language import _
 from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.merging import is_replaced, leaves, override
 from paddle_tfm.recipe.sections.ladder import sizes_of
@@ -28,10 +29,11 @@ def hastened(recipe: Recipe) -> Recipe:
         UserError: it states none.
     """
     if not recipe.data.get("fast") or not isinstance(recipe.data["fast"], dict):
-        raise UserError(
-            f"{recipe.source} states no smaller budget for {FAST}; add one, for instance "
-            "`fast: {train.steps: 100, seeds: [1]}`"
+        text = _(
+            "{source} states no smaller budget for {option}; add one, for instance `fast: {{train.steps: 100, seeds: "
+            "[1]}}`"
         )
+        raise UserError(text.format(source=recipe.source, option=FAST))
     data, origins = deepcopy(recipe.data), dict(recipe.origins)
     source = {path.removeprefix("fast."): line for path, line in origins.items() if path.startswith("fast.")}
     for path, value in data["fast"].items():
@@ -46,13 +48,14 @@ def problems(recipe: Recipe) -> Iterator[Problem]:
         return
     for path in fast:
         if path.split(".")[0] in OF_THE_RECIPE and path.split(".")[0] not in ("seeds", "tune"):
-            yield locate(Problem(f"fast.{path}", "is no part of a budget"), recipe.origins)
-    parts = {f"variant '{name}'": overrides for name, (overrides, _) in recipe.written_variants().items()}
-    parts |= {f"size '{name}'": settings for name, settings in sizes_of(recipe.data).items()}
-    for who, overrides in parts.items():
+            yield locate(Problem(f"fast.{path}", _("is no part of a budget")), recipe.origins)
+    parts = {("variant", name): overrides for name, (overrides, _places) in recipe.written_variants().items()}
+    parts |= {("size", name): settings for name, settings in sizes_of(recipe.data).items()}
+    for (part, name), overrides in parts.items():
         for path in leaves(fast):
             if any(is_replaced(path, leaf) for leaf in leaves(overrides)):
-                sentence = f"{who} sets {path} itself, so this would change nothing there"
+                text = _("{part} '{name}' sets {leaf} itself, so this would change nothing there")
+                sentence = text.format(part=_(part), name=name, leaf=path)
                 yield locate(Problem(f"fast.{path}", sentence), recipe.origins)
     quick = hastened(recipe)
     yield from validate(quick.data, quick.origins)[1]

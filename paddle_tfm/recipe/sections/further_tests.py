@@ -22,6 +22,7 @@ from pydantic import Field, model_validator
 
 from paddle_tfm import units
 from paddle_tfm.errors import unknown
+from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS
 from paddle_tfm.recipe.sections import Section
 
@@ -48,7 +49,7 @@ class FurtherTest(Section):
     @model_validator(mode="after")
     def _other(self) -> FurtherTest:
         if self == FurtherTest.model_construct(while_training=self.while_training):
-            sentence = "is the run's own test over again; set `task`, `split`, `batch`, `padding` or `max_length`"
+            sentence = _("is the run's own test over again; set `task`, `split`, `batch`, `padding` or `max_length`")
             raise ValueError(sentence)
         return self
 
@@ -79,9 +80,9 @@ def check_names(tests: Mapping[str, object]) -> None:
     """
     for name in tests:
         if not re.fullmatch(r"\w[\w-]{0,59}", name):
-            raise ValueError("must be called by letters, digits, `_` and `-`, at most 60", f".{name}")
+            raise ValueError(_("must be called by letters, digits, `_` and `-`, at most 60"), f".{name}")
         if name in SPLITS:
-            raise ValueError(f"'{name}' is the name of a split; choose another", f".{name}")
+            raise ValueError(_("'{name}' is the name of a split; choose another").format(name=name), f".{name}")
 
 
 def task_specs(data: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -123,5 +124,5 @@ def why_not_measured(metric: str, metrics: Collection[str], tests: Collection[st
 def unknown_test(name: str, tests: Collection[str]) -> str:
     """A sentence where no further test has this name, else ""."""
     if not tests:
-        return f"'{name}' is no further test: there are none; add it to `evaluate.tests`"
+        return _("'{name}' is no further test: there are none; add it to `evaluate.tests`").format(name=name)
     return "" if name in tests else unknown("test", name, tests)

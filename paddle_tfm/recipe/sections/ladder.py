@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from pydantic import field_validator
 
 from paddle_tfm.errors import Problem
+from paddle_tfm.language import _
 from paddle_tfm.recipe.merging import is_replaced, leaf_values, leaves, origins_below
 from paddle_tfm.recipe.sections import Section
 from paddle_tfm.recipe.yaml_lines import Origins
@@ -41,11 +42,13 @@ class LadderSettings(Section):
     @classmethod
     def _several(cls, sizes: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         if len(sizes) < 2:
-            number = f"there is one, '{next(iter(sizes))}'" if sizes else "there is none"
-            raise ValueError(f"must be two or more, or there is no slope, but {number}; as in {EXAMPLE}")
+            number = _("there is one, '{name}'").format(name=next(iter(sizes))) if sizes else _("there is none")
+            text = _("must be two or more, or there is no slope, but {number}; as in {example}")
+            raise ValueError(text.format(number=number, example=EXAMPLE))
         for name in sizes:
             if not re.fullmatch(r"\w[\w.-]{0,29}", name):
-                raise ValueError(f"{name!r} must be at most 30 letters, digits, `_`, `.` and `-`", f".{name}")
+                text = _("{name!r} must be at most 30 letters, digits, `_`, `.` and `-`")
+                raise ValueError(text.format(name=name), f".{name}")
         return sizes
 
 
@@ -89,15 +92,17 @@ def problems(variants: Overrides, data: Mapping[str, Any]) -> Iterator[Problem]:
     if not sizes:
         return
     if len(variants) == 1:
-        sentence = "compares variants at several sizes, but there is one variant; add `variants`, or leave it out"
+        sentence = _("compares variants at several sizes, but there is one variant; add `variants`, or leave it out")
         yield Problem("ladder", sentence)
     if isinstance(data.get("seeds"), Mapping):
-        sentence = "are added until variants are told apart at one size; a `ladder` needs a list, `[1, 2, 3]`"
+        sentence = _("are added until variants are told apart at one size; a `ladder` needs a list, `[1, 2, 3]`")
         yield Problem("seeds", sentence)
-    for name, (overrides, _) in variants.items():
+    for name, (overrides, _places) in variants.items():
         own = leaves(overrides)
         for size, settings in sizes.items():
             for path in leaves(settings):
                 if any(is_replaced(path, leaf) for leaf in own):
-                    sentence = f"variant '{name}' sets {path} itself, so it would be the same at every size"
+                    sentence = _("variant '{name}' sets {path} itself, so it would be the same at every size").format(
+                        name=name, path=path
+                    )
                     yield Problem(f"ladder.sizes.{size}.{path}", sentence)

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from paddle_tfm.language import _
 from paddle_tfm.recipe.sections import Section
 
 FEWEST = 3  # seeds at a first look
@@ -37,9 +38,9 @@ class SeedPlan(Section):
     @model_validator(mode="after")
     def _one_way(self) -> SeedPlan:
         if self.open_ended and self.looks:
-            raise ValueError("have `looks`, but `open_ended` looks after every seed: keep one of the two")
+            raise ValueError(_("have `looks`, but `open_ended` looks after every seed: keep one of the two"))
         if not self.open_ended and not self.looks:
-            raise ValueError(f"needs `looks`, as in {EXAMPLE}, or `open_ended: true`")
+            raise ValueError(_("needs `looks`, as in {example}, or `open_ended: true`").format(example=EXAMPLE))
         if self.looks:
             self._require_looks()
         return self
@@ -47,13 +48,16 @@ class SeedPlan(Section):
     def _require_looks(self) -> None:
         looks, path = self.looks, ".looks"
         if any(one >= other for one, other in pairwise(looks)):
-            raise ValueError(f"must rise, but are {looks}", path)
+            raise ValueError(_("must rise, but are {look}").format(look=looks), path)
         if looks[0] < FEWEST:
-            raise ValueError(f"must begin after {FEWEST} seeds or more, but begin after {looks[0]}", path)
+            text = _("must begin after {fewest} seeds or more, but begin after {look}")
+            raise ValueError(text.format(fewest=FEWEST, look=looks[0]), path)
         if looks[-1] > self.at_most:
-            raise ValueError(f"look after {looks[-1]} seeds, but `at_most` is {self.at_most}", path)
+            text = _("look after {look} seeds, but `at_most` is {at_most}")
+            raise ValueError(text.format(look=looks[-1], at_most=self.at_most), path)
         if looks[-1] < self.at_most:
-            raise ValueError(f"end after {looks[-1]} seeds, so that none would be at `at_most`, {self.at_most}", path)
+            text = _("end after {look} seeds, so that none would be at `at_most`, {at_most}")
+            raise ValueError(text.format(look=looks[-1], at_most=self.at_most), path)
 
     @property
     def stages(self) -> list[int]:

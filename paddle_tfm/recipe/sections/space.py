@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from paddle_tfm.language import _
+
 SCALES = ("log", "linear", "log_int", "int")
 FORMS = "a list of values, {log: [a, b]}, {linear: [a, b]}, {log_int: [a, b]} or {int: [a, b]}"
 DIGITS = 4  # of a value between two ends: whoever reads `peak: 0.001873` can type it again
@@ -42,18 +44,21 @@ class Axis:
         """
         if isinstance(written, list):
             if len(written) < 2:
-                raise ValueError(f"has {len(written) or 'no'} value, so that nothing can be chosen; write two or more")
+                text = _("has {number} value, so that nothing can be chosen; write two or more")
+                raise ValueError(text.format(number=len(written) or _("no")))
             if twice := [each for number, each in enumerate(written) if each in written[:number]]:
-                raise ValueError(f"has the value {twice[0]!r} twice")
+                raise ValueError(_("has the value {twice!r} twice").format(twice=twice[0]))
             return cls(path, "", tuple(written))
         if not isinstance(written, Mapping) or len(written) != 1 or next(iter(written)) not in SCALES:
             broken = isinstance(written, str) and written.startswith(tuple(f"{scale}(" for scale in SCALES))
-            hint = "; YAML would divide log(a, b) at its comma" if broken else ""
-            raise ValueError(f"must be {FORMS}, but is {written!r}{hint}")
+            hint = _("; YAML would divide log(a, b) at its comma") if broken else ""
+            text = _("must be {forms}, but is {written!r}{hint}")
+            raise ValueError(text.format(forms=_(FORMS), written=written, hint=hint))
         ((scale, ends),) = written.items()
         numbers = isinstance(ends, list) and all(type(each) in (int, float) for each in ends)
         if not numbers or len(ends) != 2:
-            raise ValueError(f"must have two numbers as its ends, as {{{scale}: [1, 10]}}, but has {ends!r}")
+            text = _("must have two numbers as its ends, as {{{scale}: [1, 10]}}, but has {ends!r}")
+            raise ValueError(text.format(scale=scale, ends=ends))
         axis = cls(path, scale, tuple(ends))
         axis._require_range(ends)
         return axis
@@ -61,11 +66,13 @@ class Axis:
     def _require_range(self, ends: list) -> None:
         low, high = ends
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ValueError(f"must go from a smaller number to a larger one, but goes from {low} to {high}")
+            text = _("must go from a smaller number to a larger one, but goes from {low} to {high}")
+            raise ValueError(text.format(low=low, high=high))
         if self.is_log and low <= 0:
-            raise ValueError(f"must begin above 0, as it is logarithmic, but begins at {low}")
+            raise ValueError(_("must begin above 0, as it is logarithmic, but begins at {low}").format(low=low))
         if self.is_whole and not all(isinstance(end, int) for end in ends):
-            raise ValueError(f"must have whole numbers as its ends, but goes from {low} to {high}")
+            text = _("must have whole numbers as its ends, but goes from {low} to {high}")
+            raise ValueError(text.format(low=low, high=high))
 
     @property
     def is_log(self) -> bool:
@@ -156,7 +163,7 @@ def points(space: Sequence[Axis], count: int, beyond: Sequence[Axis] = ()) -> li
     sequence = qmc.Halton(len(space), scramble=True, seed=np.random.default_rng(SEED))
     count = int(min(count, size(space) - (size(beyond) if beyond else 0)))
     new: list[Point] = []
-    for _ in range(MOST_DRAWS * count):
+    for _draw in range(MOST_DRAWS * count):
         if len(new) == count:
             break
         shares = sequence.random(1)[0]

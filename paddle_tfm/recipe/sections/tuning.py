@@ -13,9 +13,11 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from paddle_tfm.errors import Problem
+from paddle_tfm.language import _
 from paddle_tfm.recipe.merging import is_replaced
 from paddle_tfm.recipe.sections import Section
 from paddle_tfm.recipe.sections.space import Axis, size
+from paddle_tfm.units import metric_and_test
 
 EXAMPLE = "`tune: {space: {train.schedule.peak: {log: [3e-4, 1e-2]}}, trials: 12}`"
 RECORD = "tuning.json"  # in the comparison's folder: all trials, and what was chosen
@@ -51,7 +53,7 @@ class TuneSettings(Section):
     @classmethod
     def _readable(cls, space: dict[str, Any]) -> dict[str, Any]:
         if not space:
-            raise ValueError(f"names no setting; as in {EXAMPLE}")
+            raise ValueError(_("names no setting; as in {example}").format(example=EXAMPLE))
         for path, written in space.items():
             try:
                 Axis.parse(path, written)
@@ -62,7 +64,9 @@ class TuneSettings(Section):
     @model_validator(mode="after")
     def _suffices(self) -> TuneSettings:
         if (number := size(self.axes())) < self.trials:
-            sentence = f"has {number:.0f} points, but `trials` is {self.trials}, and no point is tried twice"
+            sentence = _("has {number:.0f} points, but `trials` is {trials}, and no point is tried twice").format(
+                number=number, trials=self.trials
+            )
             raise ValueError(sentence, ".space")
         return self
 
@@ -104,7 +108,7 @@ def problems(
     overrides: Mapping[str, Mapping],
     recipes: Mapping[str, Mapping],
     seeds: Iterable[int],
-    metric: object,
+    metric: str,
 ) -> Iterator[Problem]:
     """What is wrong with a space beside the variants that it is for.
 
@@ -115,20 +119,32 @@ def problems(
     yield from _path_problems(tune)
     for name, said in overrides.items():
         if name == FOLDER:
-            yield Problem(f"variants.{name}", f"'{FOLDER}' is the folder of the trials; give the variant another name")
+            yield Problem(
+                f"variants.{name}",
+                _("'{folder}' is the folder of the trials; give the variant another name").format(folder=FOLDER),
+            )
         for path in tune.space:
             if _sets(said, path):
-                sentence = f"variant '{name}' sets {path} itself, and the space would undo that; keep one of the two"
+                sentence = _(
+                    "variant '{name}' sets {path} itself, and the space would undo that; keep one of the two"
+                ).format(name=name, path=path)
                 yield Problem(f"tune.space.{path}", sentence)
     if tune.seed in seeds:
-        sentence = f"{tune.seed} is among `seeds`, and a seed that chose the values reports too well; take another"
+        sentence = _("{seed} is among `seeds`, and a seed that chose the values reports too well; take another").format(
+            seed=tune.seed
+        )
         yield Problem("tune.seed", sentence)
     for name, data in recipes.items():
-        if metric != "loss" and metric not in _metrics(data):
-            yield Problem("tune", f"variant '{name}' does not measure '{metric}', by which trials are chosen")
+        if metric_and_test(metric)[0] not in ("loss", *_metrics(data)):
+            yield Problem(
+                "tune",
+                _("variant '{name}' does not measure '{metric}', by which trials are chosen").format(
+                    name=name, metric=metric
+                ),
+            )
         if tune.rungs(tune.steps_of(data))[0] < 1:
-            sentence = (
-                f"begins with fewer than 1 of {tune.steps_of(data)} steps; halve fewer trials, or have more steps"
+            sentence = _("begins with fewer than 1 of {steps} steps; halve fewer trials, or have more steps").format(
+                steps=tune.steps_of(data)
             )
             yield Problem("tune.halving", sentence)
 
@@ -142,13 +158,16 @@ def _metrics(data: Mapping[str, Any]) -> list[str]:
 def _path_problems(tune: TuneSettings) -> Iterator[Problem]:
     for path in tune.space:
         if path == BUDGET:
-            yield Problem(f"tune.space.{path}", "is the budget, which is equal for all trials: `tune.steps`")
+            yield Problem(f"tune.space.{path}", _("is the budget, which is equal for all trials: `tune.steps`"))
         elif path.split(".")[0] not in SECTIONS or "." not in path:
-            sentence = "cannot be tuned: settings of `model` and `train` can, as any other changes what is measured"
+            sentence = _("cannot be tuned: settings of `model` and `train` can, as any other changes what is measured")
             yield Problem(f"tune.space.{path}", sentence)
         for other in tune.space:
             if path.startswith(f"{other}."):
-                yield Problem(f"tune.space.{path}", f"stands within {other}, which is in the space too; keep one")
+                yield Problem(
+                    f"tune.space.{path}",
+                    _("stands within {other}, which is in the space too; keep one").format(other=other),
+                )
 
 
 def _sets(said: Mapping, path: str) -> bool:

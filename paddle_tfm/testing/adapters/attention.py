@@ -160,7 +160,7 @@ class Call:
             failures["attends"] = "queries, keys and values are one text"
         failures |= without_dropout(self.cls)
         if self.mask is None:
-            failures["bidirectional"] = "it takes no mask: which way it looks, it decides itself"
+            failures["bidirectional"] = "it takes no mask"
         return failures
 
     def description(self) -> str:

@@ -16,7 +16,7 @@ MAX_GROWTH = 0.25  # of it, where tokens are twice as many: a sum is twice as mu
 
 @check(
     *("attention", "norm", "feed_forward"),
-    invariant="a loss that it adds is no sum over tokens: each sentence twice, it does not grow",
+    invariant="its auxiliary loss is no sum over tokens: with each sentence twice in the batch, it does not grow",
     consequence="its weight depends on how many tokens a batch has, and is not the one that the recipe says",
     hint="`add_aux_loss` takes a scalar per target token: divide by the count of real tokens",
 )

@@ -17,7 +17,9 @@ SIZE = Size(64, 4, 256, 2, 2, (24,) * 16, (24,) * 16)
 NUM_STEPS, MAX_SECONDS = 6, 3.0
 
 
-@check(*LAYERS, invariant="speed and memory beside the reference", consequence="", hint="", information=True)
+@check(
+    *LAYERS, invariant="speed and memory compared with the default component", consequence="", hint="", information=True
+)
 def cost(subject) -> Result:
     value = subject.scenes[0].settings.model_dump()[subject.kind]
     usual = subject.base[subject.kind]

@@ -57,7 +57,7 @@ def _with_pairs(scene: Scene, full: np.ndarray, failed: Failed) -> Failed:
 
 @check(
     *LAYERS,
-    invariant="choosing rows in the middle of decoding gives what these rows give (beams reorder)",
+    invariant="rows selected during decoding continue as they would alone (beam search reorders rows)",
     consequence="beam search mixes hypotheses up",
     hint="`select` of what `project` returns: every tensor in it, and nothing kept elsewhere",
     each_scene=True,
@@ -161,7 +161,7 @@ def stateless(scene: ModelUnderTest) -> Result:
 @check(
     *LAYERS,
     WHOLE_MODEL,
-    invariant="saved and loaded it is the same, and trained on as one that never stopped",
+    invariant="saved and loaded, it is the same, and trains on like one that never stopped",
     consequence="a checkpoint does not hold the model that was trained: a run that is resumed is another run",
     hint="tensors that change in training and are neither parameters nor persistable buffers; values drawn in the "
     "constructor and kept outside both; a count of batches as a Python number (register_buffer)",

@@ -86,7 +86,7 @@ def _changed_future(model_under_test: ModelUnderTest, model: nn.Layer, batch: Ba
 @check(
     *LAYERS,
     WHOLE_MODEL,
-    invariant="padding changes nothing: more of it, or other ids in it",
+    invariant="padding changes nothing: neither more of it nor other ids in it",
     consequence="a sentence is translated differently depending on the length of its neighbours",
     hint="the mask (inverted, or of the wrong side; in the encoder and in cross-attention), sums and means over "
     "positions that are not real, softmax before the mask; of a whole model, another id of padding (`--pad-id`)",
@@ -194,10 +194,10 @@ def _in_a_crowd(
 
 @check(
     *LAYERS,
-    invariant="no future leak, and neither padding nor neighbours count, where numbers are of other sizes than at the "
-    "start of a training: embeddings a hundred times smaller, weights four times larger",
-    consequence="all is well until a layer shouts, and then one token decides about another",
-    hint="what is clipped, capped or normalized by a size: of which axes is that size?",
+    invariant="no future leak, and no effect of padding or neighbours, with embeddings a hundred times smaller "
+    "and weights four times larger than at the start of a training",
+    consequence="once the numbers of a layer become large, one token influences another",
+    hint="clips, caps and norms: over which axes is the size taken?",
     each_scene=True,
 )
 def other_sizes(scene: Scene) -> Result:

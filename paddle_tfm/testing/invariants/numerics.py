@@ -32,8 +32,8 @@ MAX_STEPS = 0.03  # of the way that outputs go: 0.005 is usual, and 0.06 where o
 @check(
     *LAYERS,
     WHOLE_MODEL,
-    invariant="a row that sees nothing stays finite, in values and gradients",
-    consequence="one empty sentence turns the weights of the whole model into NaN",
+    invariant="a row whose keys are all masked stays finite, in values and gradients",
+    consequence="one empty sentence turns all weights of the model into NaN",
     hint="softmax over nothing but −inf (use a large negative number), divisions by a count that may be 0",
     each_scene=True,
 )
@@ -223,7 +223,7 @@ def _slopes_agree(parameters: dict[str, Tensor], directions: dict[str, np.ndarra
 
 @check(
     *LAYERS,
-    invariant="outputs move smoothly: where all weights move a little, they move little by little, and not in steps",
+    invariant="outputs change smoothly: a small change of all weights changes them little by little, not in steps",
     consequence="half of the digits are lost: small updates change nothing, and variants differ by rounding alone",
     hint="`astype('float16')` or bfloat16 inside the layer: leave precision to the recipe; who rounds on purpose, as "
     "quantization does, declares it in `expected_failures`; steps that are rare, as the choice of an expert, are none",
@@ -238,8 +238,7 @@ def smooth(subject) -> Result:
         if least <= MAX_STEPS:
             return Passed()
     return Failed(
-        f"weights moved by {NUDGE:g} of their size to both sides: of the way that outputs go, {least:.0%} at least "
-        "is steps"
+        f"with weights changed by ±{NUDGE:g} of their size, at least {least:.0%} of the outputs' change comes in steps"
     )
 
 

@@ -17,7 +17,7 @@ from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.model_under_test import same_draws
 from paddle_tfm.testing.models.scene import Scene, make_batch
 from paddle_tfm.testing.models.size import LONG_TEXT
-from paddle_tfm.testing.other_options import AtAllSites, choices_of, each_option
+from paddle_tfm.testing.other_options import OPTIONS, AtAllSites, choices_of, each_option
 from paddle_tfm.testing.report import CHECKS, FAIL, check
 from paddle_tfm.testing.results import Failed, Note, Result, Skip
 
@@ -25,13 +25,7 @@ DROPOUT, SMOOTHING, STEPS, RATE, SEED = 0.1, 0.1, 3, 0.1, 7
 SMALL = 1e-6
 
 
-@check(
-    *COMPONENTS,
-    invariant="each option changes something",
-    consequence="a recipe sets it, and nothing follows: a sweep over it compares a variant with itself",
-    hint="an option that is only stored, or only checked: read it where the formula has it, or leave it out",
-    information=True,
-)
+@check(*COMPONENTS, **OPTIONS)
 def options(subject) -> Result:
     def observe(others: Mapping[str, object]) -> Iterator[np.ndarray]:
         varied = copy.copy(subject)
@@ -48,15 +42,16 @@ LAWS = frozenset({"runs", "modes", "trains", "causal", "padding", "cached", "dro
 
 @check(
     *LAYERS,
-    invariant="what holds for it holds at its other choices too, and with each switch the other way",
-    consequence="a recipe sets an option, and gets a variant that was never looked at",
+    invariant="the checks also pass with its other choices, and with each switch turned",
+    consequence="a recipe that sets the option trains an unchecked variant",
     hint="the lines of that choice alone: each has its own mask, its own cache, its own dropout",
 )
 def choices(subject: ComponentUnderTest) -> Result:
     looked_at = []
+    own = {key: value for key, value in subject.spec.items() if key != "name"}
     for name, value in choices_of(subject):
         try:
-            varied = AtAllSites(subject.registry, subject.kind, subject.name, {**_own(subject), name: value})
+            varied = AtAllSites(subject.registry, subject.kind, subject.name, {**own, name: value})
         except UserError:  # it is refused, beside the others as they are
             continue
         varied.long_scenes = []
@@ -64,11 +59,7 @@ def choices(subject: ComponentUnderTest) -> Result:
             if each.name in LAWS and (outcome := each.run(varied)).status == FAIL:
                 return Failed(f"with `{name}` {value}, {each.name}: {outcome.detail}", raised=outcome.raised)
         looked_at.append(f"`{name}` {value}")
-    return Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choice, and no switch")
-
-
-def _own(subject: ComponentUnderTest) -> dict[str, object]:
-    return {key: value for key, value in subject.spec.items() if key != "name"}
+    return Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choices or switches")
 
 
 def _observed(scene: Scene) -> Iterator[np.ndarray]:

@@ -93,7 +93,7 @@ def reachable(value: object, name: str = "", depth: int = 5) -> Iterator[tuple[s
     *LAYERS,
     WHOLE_MODEL,
     invariant="every parameter gets a gradient",
-    consequence="a part of it does not learn, or what it computes does not depend on what it holds",
+    consequence="a part of it does not learn, or has no effect on the output",
     hint="tensors that went through NumPy, `detach`, `no_grad` or an argmax; parameters that nothing uses; a table "
     "that is fixed on purpose (`stop_gradient = True` of the parameter itself, or a buffer); what is not finite at "
     "padding: 0 · NaN is NaN; experts that no token of a small batch is given to are declared by "

@@ -66,8 +66,8 @@ def repeatable(scene: Scene) -> Result:
 
 @check(
     *("attention", "placement", "position", "feed_forward", "norm", "head"),
-    invariant="a class that gets `dropout` uses it, and a higher rate moves its output more; what attention and "
-    "feed-forward give stays on average what it was, and each sentence has its own draws",
+    invariant="a class with `dropout` uses it, and a higher rate changes its output more; the mean output of "
+    "attention and feed-forward stays the same, and each sentence has its own draws",
     consequence="a recipe's dropout does nothing, or something else than it says: the variant overfits, or underfits, "
     "for that alone",
     hint="the Dropout that the constructor makes: whether `forward` calls it; keep and drop probability exchanged; the "

@@ -73,8 +73,8 @@ def _has_running_statistics(model: nn.Layer) -> bool:
 @check(
     *LAYERS,
     WHOLE_MODEL,
-    invariant="without dropout, training computes what evaluation computes (but for norms with running statistics; "
-    "where an encoding may draw positions, while none are drawn)",
+    invariant="without dropout, training and evaluation compute the same (except norms with running statistics; "
+    "encodings that draw positions are compared without drawing)",
     consequence="what is evaluated is not what was trained",
     hint="what depends on `self.training` besides dropout; a dropout that leaves out its factor 1 / (1 − rate)",
     each_scene=True,
@@ -91,7 +91,8 @@ def modes(model_under_test: ModelUnderTest) -> Result:
     real = model_under_test.compared_positions(batch)
     training = model_under_test.decoder_outputs(model, batch)[real]
     undrawn = None
-    if isinstance(model, Transformer) and any(_may_draw_positions(layer) for layer in model.sublayers()):
+    encodings = [layer for layer in model.sublayers() if isinstance(layer, PositionalEncoding)]
+    if isinstance(model, Transformer) and any(type(each).remap is not PositionalEncoding.remap for each in encodings):
         with paddle.no_grad():  # outside a training step there is no generator to draw with
             undrawn = with_log_probs(model, *model(batch)).numpy()[real]
     model.eval()
@@ -100,10 +101,6 @@ def modes(model_under_test: ModelUnderTest) -> Result:
     if failed and undrawn is not None:
         failed = difference(usual, undrawn, "training, no positions drawn")
     return failed or Passed()
-
-
-def _may_draw_positions(layer: nn.Layer) -> bool:
-    return isinstance(layer, PositionalEncoding) and type(layer).remap is not PositionalEncoding.remap
 
 
 @check(

@@ -24,7 +24,7 @@ FACTORS = (-1.0, -0.3)  # of what a parameter begins with
 
 @check(
     *LAYERS,
-    invariant="outputs and gradients stay finite whatever sign training gives to a parameter",
+    invariant="outputs and gradients stay finite whether a parameter becomes positive or negative",
     consequence="one step too far, and the run ends in NaN",
     hint="a logarithm, a root, a power or a quotient of a parameter as it is: make it positive (softplus, "
     "exp), or bound it",
@@ -59,8 +59,9 @@ def _with_factor(scene: Scene, factor: float, name: str = "") -> Failed | None:
 
 @check(
     *LAYERS,
-    invariant="what a class fills a matrix or a table with stays: unmarked by `keep_initial`, it is drawn again",
-    consequence="the method does not begin where it should: a gate that is nearly shut in the paper is open, at random",
+    invariant="a class's own initial values of a matrix or table are kept: without `keep_initial` the initializer"
+    " overwrites them",
+    consequence="the method starts from wrong values: a gate that is nearly shut in the paper is open at random",
     hint="`keep_initial(self.create_parameter(…))`, where the values belong to the method",
 )
 def own_start(subject: ComponentUnderTest) -> Result:

@@ -65,7 +65,7 @@ def _more_than_once(names: Sequence[str]) -> list[str]:
 @check(
     "executor",
     invariant="each cell is started once, is finished, and has one outcome",
-    consequence="a run is missing in the comparison, or computed twice and paid for twice",
+    consequence="a run is missing from the comparison, or computed twice",
     hint="the first and the last cell; a cell that is taken from the list and put back; an outcome for each cell that "
     "ended, no more",
 )
@@ -90,7 +90,7 @@ def each_once(subject: ComponentUnderTest) -> Result:
 
 @check(
     "executor",
-    invariant="a run has the numbers that it has trained here, one after another: to the bit, on one thread",
+    invariant="a run has the same numbers as when trained here, one after another: to the bit, on one thread",
     consequence="what a comparison says depends on who trained the runs",
     hint="another folder, other overrides or other plugins than `cell.command` names; a variable of `cell.environment` "
     "that is changed",
@@ -109,9 +109,9 @@ def _same_numbers(session: Session) -> Result:
 
 @check(
     "executor",
-    invariant="a run that dies is reported with a reason, and costs the others nothing: they are finished, or the "
-    "sweep ends with that reason and all of them resume",
-    consequence="a sweep that looks whole lacks a run, or one that died in the night costs all runs behind it",
+    invariant="a run that dies is reported with a reason, and the others lose nothing: they finish, or the sweep "
+    "ends with that reason and all of them resume",
+    consequence="a sweep that looks complete lacks a run, or one failure costs all later runs",
     hint="what is yielded where a process ended and `cell.is_finished` is false; exceptions that are caught; the loop "
     "after a failure",
 )
@@ -133,9 +133,8 @@ def failure(subject: ComponentUnderTest) -> Result:
 
 @check(
     "executor",
-    invariant="after the user's stop no further run begins, and those under way save a checkpoint where they are, or "
-    "are finished",
-    consequence="Ctrl-C does nothing for hours, or costs the steps since the last evaluation",
+    invariant="after the user's stop no further run begins, and running ones save a checkpoint or finish",
+    consequence="Ctrl-C has no effect for hours, or loses the steps since the last evaluation",
     hint="ask `supervisor.stop()` in every loop, also while waiting; SIGTERM for those under way, not SIGKILL, and "
     "wait until they have ended",
 )
@@ -156,7 +155,7 @@ def stops(subject: ComponentUnderTest) -> Result:
     "executor",
     invariant="`--resume` finishes what was stopped or died, with the numbers of a run that was never interrupted, and "
     "starts nothing that is finished",
-    consequence="a sweep that was interrupted has to be trained from its beginning, or is another experiment",
+    consequence="an interrupted sweep must be trained from its beginning, or gives other numbers",
     hint="processes that still train when `run` returns; files in a run's folder that are not the run's",
 )
 def resumes(subject: ComponentUnderTest) -> Result:

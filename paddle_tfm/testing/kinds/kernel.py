@@ -170,7 +170,7 @@ def _first(failures: Iterator[Failed | None]) -> Result:
 @check(
     "kernel",
     invariant=f"of {MOST} random calls it fits {ENOUGH} at least",
-    consequence="it is hardly ever used, and nothing is known of it",
+    consequence="it is hardly ever used, and too few calls can be compared",
     hint="`fits`: what it asks of dtypes, shapes and options; `of`: the class or op itself. An op of your own is tried "
     "on the arguments of its `kernels.examples`",
     decisive=True,
@@ -192,8 +192,8 @@ def same_as_formula(subject: ComponentUnderTest) -> Result:
 
 @check(
     "kernel",
-    invariant='it drops what the formula drops at the same seed and step; with `draws = "own"`, as much, to the same '
-    "mean",
+    invariant='it drops the same elements as the formula at the same seed and step; with `draws = "own"`, the '
+    "same share with the same mean",
     consequence="a run with kernels is another run, and a resumed one does not continue",
     hint="`call.draw(layer.dropout, count)` gives the formula's draws; what survives is divided by 1 − rate",
 )
@@ -256,9 +256,8 @@ def _with_parts(subject: ComponentUnderTest, changes: Mapping[str, Callable[[nn.
 
 @check(
     "kernel",
-    invariant="a subclass with another formula is not computed by it, neither of the class nor of a part of the layer",
-    consequence="who changes a layer in a subclass, or puts an adapter in the place of a `Linear`, trains what was "
-    "there before",
+    invariant="it does not compute subclasses with another formula, neither of the layer's class nor of its parts",
+    consequence="a layer changed in a subclass, or an adapter in place of a `Linear`, is trained as if unchanged",
     hint="`call.plain(Linear, layer.inner, layer.output)` in `fits`: with another part, the formula computes",
 )
 def subclass_is_not_caught(subject: ComponentUnderTest) -> Result:
@@ -268,7 +267,7 @@ def subclass_is_not_caught(subject: ComponentUnderTest) -> Result:
 @check(
     "kernel",
     invariant="forward hooks are called, before and after, on the layer and on its parts",
-    consequence="what a hook records or changes is missing, as soon as a kernel fits",
+    consequence="hooks record and change nothing wherever the kernel fits",
     hint="`call.plain(Linear, layer.inner, layer.output)` in `fits`: with hooks, the formula computes",
 )
 def hooks_are_called(subject: ComponentUnderTest) -> Result:
@@ -281,8 +280,8 @@ def hooks_are_called(subject: ComponentUnderTest) -> Result:
 
 @check(
     "kernel",
-    invariant="weights that change in place, or are replaced, are seen: from one block of `using` to the next and, in "
-    "a step, from call to call",
+    invariant="it uses weights that were changed in place or replaced: between blocks of `using` and, in a step, "
+    "between calls",
     consequence="it computes with the weights of an earlier step",
     hint="keep what is computed from weights in `call.cache` alone, with the tensor and its `inplace_version`",
 )
@@ -333,8 +332,8 @@ def _changed(trials: Trials, number: int) -> Iterator[tuple[str, float, Numbers]
 
 @check(
     "kernel",
-    invariant="arguments, weights and the output's gradient stay as they are, but for what an op's caller gives away",
-    consequence="what is computed of them elsewhere, a residual say, is another number",
+    invariant="it changes no argument, weight or gradient of the output, except what an op's caller gives away",
+    consequence="other computations with them, such as a residual, get wrong numbers",
     hint="NumPy's view of a tensor is its memory: write to an array of your own",
 )
 def arguments_unchanged(subject: ComponentUnderTest) -> Result:
@@ -363,8 +362,8 @@ def _bytes(value: Any) -> bytes:
 
 @check(
     "kernel",
-    invariant="it touches no memory beyond its arguments: they end at, or begin behind, a page that may not be touched",
-    consequence="a crash somewhere else, days later, or numbers that depend on what lies there",
+    invariant="it touches no memory beyond its arguments, tried between protected pages",
+    consequence="a crash elsewhere, perhaps days later, or numbers that depend on foreign memory",
     hint="the last row or block; a tensor that is not dense, or of another dtype, whose address is given to C",
 )
 def in_bounds(subject: ComponentUnderTest) -> Result:
@@ -389,9 +388,9 @@ def in_bounds(subject: ComponentUnderTest) -> Result:
 
 @check(
     "kernel",
-    invariant="thousands of signals that arrive while it computes change no bit",
-    consequence="Ctrl-C, a scheduler's warning or a profiler's clock spoils a step, or ends the process",
-    hint="calls of the system that end early at a signal (EINTR); code that uses the stack pointer for something else",
+    invariant="thousands of signals during its computation change no bit",
+    consequence="Ctrl-C, a scheduler's signal or a profiler's timer corrupts a step, or ends the process",
+    hint="system calls that a signal interrupts (EINTR); code that uses the stack pointer for something else",
 )
 def signals(subject: ComponentUnderTest) -> Result:
     def compare(trials: Trials, doing: Doing) -> Result:
@@ -415,8 +414,8 @@ def signals(subject: ComponentUnderTest) -> Result:
 
 @check(
     "kernel",
-    invariant="a fork of a process that has used it computes the same bits",
-    consequence="workers that share a batch wait for ever, or train something else",
+    invariant="a fork of a process that used it computes the same bits",
+    consequence="workers that share a batch hang, or compute wrong numbers",
     hint="threads, locks and handles that a library keeps: a fork has none of the threads",
 )
 def forks(subject: ComponentUnderTest) -> Result:

@@ -180,7 +180,7 @@ def runs(listener: Listener) -> Result:
 
 @check(
     "listener",
-    invariant="it only listens: the run's metrics are those of the same run without it",
+    invariant="the run's metrics are the same with it and without it",
     consequence="a run with it is another experiment",
     hint="values of parameters that it sets, random numbers that it draws, the model left in evaluation mode; one that "
     "changes the run by design declares it: `expected_failures = {…}` in its module",
@@ -195,9 +195,9 @@ def same_metrics(listener: Listener) -> Result:
 
 @check(
     "listener",
-    invariant="a run that was killed and resumed leaves what one that was never interrupted leaves: nothing is written "
-    "twice, and nothing is missing",
-    consequence="its file holds steps twice, and a curve that leaps back",
+    invariant="a killed and resumed run leaves the same as an uninterrupted one: nothing is written twice, and "
+    "nothing is missing",
+    consequence="its file holds steps twice, and its curve jumps back",
     hint="`on_run_start` comes again with `run.step` > 0, and the steps after it are done again: write the file again "
     "up to there, instead of appending to it; close or flush it at each line",
 )

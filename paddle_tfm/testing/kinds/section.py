@@ -80,8 +80,8 @@ def _part(subject: ComponentUnderTest, trial: Trial, formats: Sequence[Picture])
 
 @check(
     "section",
-    invariant="of all finished runs it says something or does not apply: nothing raises, and tables and figures can be "
-    "written",
+    invariant="for any finished runs it has content or does not apply: nothing raises, and tables and figures can"
+    " be written",
     consequence="it is left out of the report, whenever a run lacks what it expects",
     hint="the error; what a run may lack: predictions, logs, a recipe, a second seed, a value that is a number",
     decisive=True,
@@ -109,7 +109,7 @@ def renders(subject: ComponentUnderTest) -> Result:
 @check(
     "section",
     invariant="its HTML is well-formed, runs no script and needs no other file",
-    consequence="the page is torn behind it, or shows nothing where there is no network",
+    consequence="the page breaks after it, or shows nothing without a network",
     hint="tags that are not closed; pictures as inline SVG (`paddle_tfm.plotting.page_figure`)",
 )
 def sound_page(subject: ComponentUnderTest) -> Result:
@@ -118,8 +118,8 @@ def sound_page(subject: ComponentUnderTest) -> Result:
 
 @check(
     "section",
-    invariant="what users wrote is shown as text: a variant whose name is HTML gives no element",
-    consequence="a name with < or & tears the page, or runs a script in it",
+    invariant="users' texts are shown as text: HTML in a variant's name creates no element",
+    consequence="a name with < or & breaks the page, or runs a script in it",
     hint="`html.escape` around names, texts and settings; in a figure `$` as `\\$`",
 )
 def users_text(subject: ComponentUnderTest) -> Result:

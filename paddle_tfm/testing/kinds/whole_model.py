@@ -39,9 +39,8 @@ def _at_the_start_or_later(look: Callable[[WholeModel], Result]) -> Callable[[Wh
 
 @check(
     WHOLE_MODEL,
-    invariant="the residual passes: where the matrices of a stack's layers are zero, the logits still depend on its "
-    "text",
-    consequence="a residual is missing: every layer has to pass on everything by itself, and deep stacks cannot",
+    invariant="the residual passes: with the matrices of a stack's layers at zero, the logits still depend on its text",
+    consequence="a residual is missing: each layer must pass on its whole input, which deep stacks do not learn",
     hint="`x +` around each sublayer: norm(x + f(x)), or x + f(norm(x))",
 )
 @_at_the_start_or_later
@@ -88,7 +87,7 @@ def _stack_of(name: str) -> str:
 @check(
     WHOLE_MODEL,
     invariant="every norm is used at one place",
-    consequence="one set of gains, and with BatchNorm of statistics, has to serve inputs of different kinds",
+    consequence="one set of gains (with BatchNorm also of statistics) serves inputs of different kinds",
     hint="a norm for each sublayer of each layer: made inside the loop over layers",
 )
 def own_norms(whole: WholeModel) -> Result:
@@ -136,7 +135,7 @@ def attends(whole: WholeModel) -> Result:
 
 @check(
     WHOLE_MODEL,
-    invariant="the logits at a position depend on the word that stands there: the newest one",
+    invariant="the logits at a position depend on the word at that position, the newest one",
     consequence="each word is predicted without the one before it",
     hint="`target_in` comes shifted to the right, the begin token first: no shift in the model; a causal mask that "
     "leaves out the diagonal",
@@ -158,7 +157,7 @@ def newest_word(whole: WholeModel) -> Result:
 
 @check(
     WHOLE_MODEL,
-    invariant="a class that gets a dropout rate uses it",
+    invariant="a class with a dropout rate uses it",
     consequence="it overfits, for its dropout does nothing",
     hint="the dropout that the constructor makes: whether `forward` calls it",
 )
@@ -202,7 +201,7 @@ def order_matters(whole: WholeModel) -> Result:
 
 @check(
     WHOLE_MODEL,
-    invariant="tokens are not drowned by what is added to them",
+    invariant="vectors added to tokens do not drown them",
     consequence="all tokens look alike: the model hardly sees which word stands where",
     hint="`+ sqrt(d_model)` where `* sqrt(d_model)` was meant; the scale of positions beside that of embeddings",
 )
@@ -251,7 +250,7 @@ def _embedded_and_entered(whole: WholeModel) -> tuple[np.ndarray | None, np.ndar
 
 @check(
     WHOLE_MODEL,
-    invariant="at the start the loss is about log V: the model has no opinion yet",
+    invariant="at the start the loss is about log V, as of uniform predictions",
     consequence="training first has to undo the initial values; deep models never recover",
     hint="the scale of matrices: variance about 1 / width; U(−1, 1) is far too wide; no sqrt(head_dim) in the scores",
 )

@@ -71,7 +71,7 @@ class DistributedStep(DividedStep):
         """
         model, sizes = self.model, [len(run.codec.source_vocabulary), len(run.codec.target_vocabulary)]
         named = dict([*model.named_parameters(), *model.built_buffers().items()])
-        message = {"do": "run", "recipe": run.recipe, "sizes": sizes, "names": list(named)}
+        message = {"do": "run", "recipe": run.recipe, "sizes": sizes}
         message["components"] = run.plan.providers()
         self.others.send(message, {name: each.numpy() for name, each in named.items()})
         self.rest()

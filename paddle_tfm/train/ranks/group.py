@@ -31,7 +31,7 @@ from paddle_tfm.train.ranks.meeting import Address
 
 SETTLE, VERDICT = 2.0, 4.5  # seconds in which rank 0 learns who is lost, and in which it says how the training ended
 LEAVE = 10.0  # seconds in which the others end, once they may
-INLINE = 1022  # numbers of a sum that travel with its head
+INLINE = 1025  # numbers of a sum that travel with its head: count, mean and variance of 512 channels
 DONE, STOPPED, FAILED = "done", "stopped", "failed"
 Arrays = dict[str, np.ndarray]
 
@@ -40,14 +40,6 @@ class RankLost(CutShort):
     """A rank has ended, with a word why or without one, or cannot be reached."""
 
     how = "Continue, with any number of processes, with"
-
-
-def shards_with_ranks(shards: int) -> str:
-    """Why a run of several ranks cannot be one of `train.shards`."""
-    return (
-        f"train.shards={shards} promises the same bits on any number of cores, and several processes (--nproc, "
-        "--nodes, a launcher) divide batches by their number: use one of the two"
-    )
 
 
 class Group:
@@ -68,7 +60,7 @@ class Group:
         """Raise what happened to whom."""
         raise NotImplementedError
 
-    def total(self, x: Tensor, number: int) -> Tensor:
+    def total(self, x: np.ndarray, number: int) -> np.ndarray:
         """Σ over ranks of x, of any shape, in float64; its last bits are the same in every rank.
 
         The first numbers of a sum travel with a head, all of a fixed size, by which rank 0 sees whether each takes the
@@ -80,7 +72,7 @@ class Group:
         Raises:
             RankLost, UserError: a rank is lost, or takes another sum.
         """
-        values = x.detach().astype("float64").numpy().reshape(-1)
+        values = x.astype(np.float64).reshape(-1)
         first, rest = values[:INLINE], values[INLINE:]
         packed = paddle.to_tensor(np.concatenate([[number, values.size], first, np.zeros(INLINE - first.size)]))
         everyones: list[Tensor] = []
@@ -95,7 +87,7 @@ class Group:
             with self._collective():
                 paddle.distributed.all_reduce(others)
             sums = np.concatenate([sums, others.numpy()])
-        return paddle.to_tensor(sums.reshape(x.shape))
+        return sums.reshape(x.shape)
 
     def _added(self, packed: Sequence[np.ndarray]) -> np.ndarray:
         """The sum of what came from each rank. Raises UserError: one takes another sum."""
@@ -114,7 +106,7 @@ class Group:
 
     def reduce(self, flat: Tensor) -> None:
         """Set `flat` [n] to the sum over ranks, at the end of a pass. Raises: as `total`."""
-        self.total(flat[:0], 0)
+        self.total(np.zeros(0), 0)
         with self._collective():
             paddle.distributed.all_reduce(flat)
 

@@ -82,7 +82,7 @@ def _reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno and error.errno > 0 else f"{error.strerror or error}"
 
 
-def require_alike(hello: Message, facts: Facts, size: int) -> None:
+def require_alike(hello: Message, facts: Facts) -> None:
     """Raises UserError: a rank is not what it should be."""
     for name, own in facts.items():
         other = hello["facts"].get(name) or []
@@ -92,8 +92,6 @@ def require_alike(hello: Message, facts: Facts, size: int) -> None:
                 f"{name_of(hello)} must have the same {name} as rank 0; but only it has {_and(there)}, and only rank 0 "
                 f"has {_and(here)}: give the same command on every machine, but for --node"
             )
-    if not 0 < hello["rank"] < size:
-        raise UserError(f"{name_of(hello)} is none of {size}")
 
 
 def name_of(hello: Message) -> str:

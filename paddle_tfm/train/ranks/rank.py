@@ -31,7 +31,6 @@ class Rank:
 
     def __init__(self, member: Member, registry: Registry):
         self.member, self.registry = member, registry
-        self.gradients: Gradients | None = None
 
     def serve(self) -> NoReturn:
         """Do what rank 0 says, run after run.
@@ -60,8 +59,6 @@ class Rank:
         source, target = message["sizes"]
         model = prepare(build(plan.sound_model, source, target, spec.seed), plan.settings.train)
         named = dict([*model.named_parameters(), *model.built_buffers().items()])
-        if list(named) != message["names"]:
-            raise UserError("must have the model of rank 0, but its parameters are called otherwise")
         for name, tensor in named.items():
             tensor.set_value(arrays[name])
         model.train()
@@ -72,8 +69,6 @@ class Rank:
     def _step(self, message: Message, arrays: Arrays) -> None:
         """Answer with the gradients of this rank's rows."""
         gradients, member = self.gradients, self.member
-        if gradients is None:
-            raise UserError("must get a model before a batch")
         self.flat.share_weights(member)
         for name, buffer in gradients.model.built_buffers().items():
             if name in arrays:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import select
 import socket
 import threading
@@ -27,37 +26,33 @@ class Ranks(Group):
 
     def __init__(self, size: int, address: Address):
         super().__init__(0, size, address, address.store(keeper=True))
-        self.hosts: dict[int, str] = {}
+        self.names: dict[int, str] = {}
         self.pauses = self.runs = 0
         self.paused, self.closed, self.asked_to_stop = True, False, False
         self.lost = ""  # who is, a sentence
         self.gone: list[int] = []  # and their numbers
-        self.connections: dict[int, list[socket.socket]] = {}
+        self.connections: dict[int, socket.socket] = {}
         self.engines: list[socket.socket] = []
         self.thread = threading.Thread(target=self._look, daemon=True)
-        self.closing, self.close_now = os.pipe()
 
-    def meet(
-        self, facts: Facts, report: Callable[[str], None] = lambda text: None, check: Callable[[], None] = lambda: None
-    ) -> None:
-        """Wait for all others, and make the process group.
+    def meet(self, facts: Facts, report: Callable[[str], None] = lambda text: None) -> Ranks:
+        """Wait for all others, and make the process group. Returns itself.
 
         Args:
             facts: what every rank must have alike, values by name. report: gets a sentence on who is waited for.
-            check: called while they are waited for; it may raise.
         Raises:
             UserError: one has other facts; all are told. Or some did not come in time, or are lost.
         """
         try:
-            hellos = self._arrivals(facts, report, check)
+            hellos = self._arrivals(facts, report)
         except UserError as error:
             self.close(FAILED, str(error))
             raise
-        self.hosts = {rank: f"process {hello['pid']} on {hello['host']}" for rank, hello in hellos.items()}
+        self.names = {rank: meeting.name_of(hello) for rank, hello in hellos.items()}
         ports = {port: rank for rank, hello in hellos.items() for port in hello["ports"]}
         for each in connections.of_this_process():
             if each.getsockname()[1] == self.address.port and (rank := ports.get(each.getpeername()[1])):
-                self.connections.setdefault(rank, []).append(connections.asked_for(each))
+                self.connections[rank] = connections.asked_for(each)
         before = {connections.inode(each) for each in connections.of_this_process()}
         self.thread.start()
         where = Address.free(self.address.host)
@@ -65,13 +60,13 @@ class Ranks(Group):
         connections.use_interface_of(self.address.host)
         self._start_while_all_are_there(str(where))
         self.engines = [each for each in connections.of_this_process() if connections.inode(each) not in before]
+        return self
 
-    def _arrivals(self, facts: Facts, report: Callable[[str], None], check: Callable[[], None]) -> dict[int, Message]:
+    def _arrivals(self, facts: Facts, report: Callable[[str], None]) -> dict[int, Message]:
         """What every other rank says of itself. Raises UserError."""
         there: dict[int, Message] = {}
         end, said = time.monotonic() + meeting.WAIT, time.monotonic() + 5.0
         while missing := [rank for rank in range(1, self.size) if rank not in there]:
-            check()
             if time.monotonic() > end:
                 raise UserError(f"{meeting.listed(missing, self.size)} did not come within {meeting.WAIT:g} s")
             if time.monotonic() > said:
@@ -81,7 +76,7 @@ class Ranks(Group):
                 time.sleep(0.02)
                 continue
             hello = json.loads(self.store.get(f"hello/{len(there) + 1}"))
-            meeting.require_alike(hello, facts, self.size)
+            meeting.require_alike(hello, facts)
             if hello["rank"] in there:
                 raise UserError(f"{meeting.name_of(hello)} came twice; give each machine a --node of its own")
             there[hello["rank"]] = hello
@@ -108,18 +103,17 @@ class Ranks(Group):
     def _look(self) -> None:
         """Thread: look whether all are there, and whether a user of theirs wants to stop."""
         store, poller = self.address.store(), select.poll()
-        ranks = {each.fileno(): rank for rank, several in self.connections.items() for each in several}
-        poller.register(self.closing, select.POLLIN)
+        ranks = {each.fileno(): rank for rank, each in self.connections.items()}
         for number in ranks:
             poller.register(number, select.POLLRDHUP | select.POLLHUP)
         while not self.closed:
-            if events := [event for event in poller.poll(500) if event[0] in ranks and not self.closed]:
+            if (events := poller.poll(500)) and not self.closed:
                 rank = ranks[events[0][0]]
                 self.gone.append(rank)
                 why = "it has ended, or cannot be reached"
                 if store.add(f"failed/{rank}/there", 0):
                     why = store.get(f"failed/{rank}").decode()
-                self.lost = f"rank {rank} ({self.hosts[rank]}), of {self.size}, is lost: {why}"
+                self.lost = f"{self.names[rank]}, of {self.size}, is lost: {why}"
                 store.set("ended", json.dumps({"how": FAILED, "sentence": self.lost}))
                 for connection in self.engines:  # what rank 0 waits for raises
                     with suppress(OSError):
@@ -165,15 +159,12 @@ class Ranks(Group):
         if self.closed:
             return
         self.closed = True
-        os.write(self.close_now, b".")
         if self.thread.is_alive():  # Python ends badly, while a thread is in the store's code
             self.thread.join()
         if not self.lost:
             self.store.set("ended", json.dumps({"how": how, "sentence": sentence}))
         end = time.monotonic() + LEAVE
-        for connection in [
-            each for rank, several in self.connections.items() if rank not in self.gone for each in several
-        ]:
+        for connection in [each for rank, each in self.connections.items() if rank not in self.gone]:
             poller = select.poll()
             poller.register(connection, select.POLLRDHUP | select.POLLHUP)
             poller.poll(max(0.0, end - time.monotonic()) * 1000)
@@ -185,7 +176,7 @@ class Ranks(Group):
         if not self.lost:
             silent = [rank for rank in range(1, self.size) if not self.store.add(f"silent/{rank}", 0)]
             self.gone += silent
-            names = " and ".join(f"rank {rank} ({self.hosts[rank]})" for rank in silent) or "a rank"
+            names = " and ".join(self.names[rank] for rank in silent) or "a rank"
             self.lost = f"{names}, of {self.size}, stood still for 30 s ({error})"
             self.store.set("ended", json.dumps({"how": FAILED, "sentence": self.lost}))
         raise RankLost(self.lost)

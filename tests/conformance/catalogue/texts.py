@@ -30,6 +30,7 @@ WRONG = {
             "pieces, not asked for", "p.hypothesis == p.reference", "p.hypothesis_pieces == p.reference_pieces",
             "asks",
         ),
+        ("other references, not asked for", "p.hypothesis == p.reference", "p.hypothesis in p.references", "asks"),
         ("precision alone: the first word is enough", "p.hypothesis == p.reference",
          "p.reference.startswith(p.hypothesis)", "length_is_no_merit"),
         ("a sum where a mean is meant", "float(total[0] / total[1])", "float(total[0])", "order"),

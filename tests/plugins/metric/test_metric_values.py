@@ -98,6 +98,7 @@ def test_exact_match():
 
 def test_exact_match_compares_texts_and_not_pieces():
     assert ExactMatch().compute([Prediction("", "ab", "ab", ("a", "b"), ("ab",))], NONE) == 1.0
+    assert ExactMatch().compute([Prediction("", "a", out, others=("b",)) for out in "abc"], NONE) == 2 / 3
 
 
 def test_token_accuracy():

@@ -95,6 +95,17 @@ def test_the_value_and_the_signature_are_those_of_the_program(tmp_path):
         assert float(score.split()[0]) == pytest.approx(ours.compute(pairs, NONE), abs=1e-9)
 
 
+@pytest.mark.parametrize(("metric", "scorer"), [(Bleu, sacrebleu.BLEU), (Chrf, sacrebleu.CHRF), (Ter, sacrebleu.TER)])
+def test_several_references_are_scored_as_sacrebleu_does(metric, scorer):
+    references = [[*perturbed(GERMAN, seed)] for seed in (1, 2, 3)]
+    outputs = [*perturbed(GERMAN, 4)]
+    pairs = [Prediction("", first, out, others=others) for out, first, *others in zip(outputs, *references)]
+    theirs = scorer()
+    assert metric().compute(pairs, NONE) == theirs.corpus_score(outputs, references).score
+    assert metric().signature(3).startswith(str(theirs.get_signature()))
+    assert metric().compute(pairs, NONE) != metric().compute([each._replace(others=()) for each in pairs], NONE)
+
+
 def test_ter_searches_no_shifts_in_long_texts():
     """Between two texts of 3,000 words the search takes an hour."""
     draw = random.Random(1)
@@ -108,6 +119,7 @@ def test_ter_searches_no_shifts_in_long_texts():
     assert [Ter().statistics([Prediction("", *pair)]).tolist() for pair in pairs] == [[[1, 4]], [[1, 200]], [[4, 201]]]
     ((edits, words),) = Ter().statistics([Prediction("", *texts)])
     assert (edits, words) == (WordErrorRate().statistics([Prediction("", *texts)])[0, 0], 3_000)
+    assert Ter().statistics([Prediction("", *texts, others=(f"{texts[1]} x",))]).tolist() == [[1, 3_000.5]]
 
 
 def test_effective_order_leaves_out_the_orders_that_no_output_has():

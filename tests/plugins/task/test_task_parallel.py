@@ -1,6 +1,7 @@
 """Pairs out of files, and every complaint about them word for word."""
 
 import gzip
+import json
 import os
 import tracemalloc
 from collections import Counter
@@ -8,6 +9,7 @@ from collections import Counter
 import pytest
 
 from paddle_tfm import create_registry
+from paddle_tfm.data.pairs import Files
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.protocols import Dataset, Example
 from paddle_tfm_plugins.task.parallel import Parallel
@@ -16,7 +18,7 @@ HELD = ["3", "9", "16"]  # those of 0 … 39 whose BLAKE2b of eight bytes, read 
 
 
 def read(task, split="train"):
-    return [(source, target) for source, target, _ in task.examples(split)]
+    return [(each.source, *each.references) for each in task.examples(split)]
 
 
 @pytest.fixture
@@ -96,7 +98,33 @@ def test_one_side_empty_in_two_files(folder):
         found = f"{' and '.join(files)}: a side is empty in 1 of 3 pairs (line 3: the {side})"
         assert complaint(Parallel(files)) == f"{found}; mend them, or leave them out: `drop_empty: true`"
         task = Parallel(files, drop_empty=True)
-        assert (read(task), task.remarks()) == ([("a", "a"), ("b", "b")], [f"{found}; they were dropped"])
+        assert (read(task), task.remarks()) == ([("a", "a"), ("b", "b")], [])
+        assert task.dropped() == {"drop_empty=true": 1} and not Parallel(files).dropped()
+
+
+def test_several_references(folder):
+    """The same three texts a source, however they lie."""
+    rows = [("a", "b", "c", "d"), ("e", "f", "g", "h")]
+    (folder / "t.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
+    for name, texts in zip("0123", zip(*rows)):
+        (folder / name).write_text("\n".join(texts) + "\n", "utf-8")
+    lists = [{"s": source, "r": references} for source, *references in rows]
+    (folder / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lists), "utf-8")
+    columns = ["s", "r.0", "r.1", "r.2"]
+    for test in (["0", "1", "2", "3"], Files("t.tsv", columns=[0, 1, 2, 3]), Files("t.jsonl", columns=columns)):
+        assert read(Parallel("t.tsv", 1, test), "test") == rows
+    assert read(Parallel("t.tsv", 1, ["0", "1", "2"], reverse=True), "test") == [("b", "a"), ("f", "e")]
+    lists[1]["r"].pop()
+    (folder / "few.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lists), "utf-8")
+    (folder / "short").write_text("d\n", "utf-8")
+    (folder / "t.tsv").write_text("a\tb\tc\td\ne\tf\t\th\n", "utf-8")
+    for test, sentence in (
+        (["0", "1", "short"], "0 has 2 lines, but short has 1: line n of the one must translate line n of the other"),
+        (Files("few.jsonl", columns=columns), "few.jsonl, line 2: `columns` asks for `r.2`, counted from 0, but there are 2 texts"),
+        (Files("few.jsonl", columns=["s", "r"]), "few.jsonl, line 1: `r` is a list of 3; several references of a test are named: `columns: […, r.0, r.1, r.2]`"),
+        (Files("t.tsv", columns=[0, 1, 2, 3]), "t.tsv: a side is empty in 1 of 2 pairs (line 2: reference 2); mend them, or leave them out: `drop_empty: true`"),
+    ):  # fmt: skip
+        assert complaint(Parallel("t.tsv", 1, test), "test") == sentence
 
 
 def test_empty_sides_are_counted_and_the_first_named(folder):
@@ -219,7 +247,7 @@ def test_several_corpora_with_ratios(folder):
     [
         ({"files": "a", "ratio": 0}, "`ratio` of a must be above 0 and at most 1000, but is 0.0"),
         ({"files": ["a"]}, "`train` must be one file or two, but has 1"),
-        ({"files": "a", "ratios": 2}, "Unexpected keyword argument"),
+        ({"files": "a", "ratios": 2}, "has the unknown key 'ratios'; known: files, ratio, columns"),
     ],
 )
 def test_a_list_of_corpora_that_is_wrong(files, sentence):
@@ -375,13 +403,19 @@ ORIGIN = (
 )
 NUMBERS = "`columns` must be two numbers from 0 on, or two names, those of source and target, but is "
 
+ONE_TARGET = (
+    "but a training pair has one target; several references are for `valid` and `test`, with `columns` of their own: "
+    "`test: {files: test.tsv, columns: [0, 1, 2]}`"
+)
+
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
         ({}, ORIGIN),
         ({"train": ["a"]}, "`train` must be one file or two, but has 1"),
-        ({"train": "a", "test": ["a"] * 3}, "`test` must be one file or two, but has 3"),
+        ({"train": ["a"] * 3}, f"`train` has 3 files, {ONE_TARGET}"),
+        ({"train": "a", "columns": [0, 1, 2], "test": "b"}, f"`train` has 3 columns, {ONE_TARGET}"),
         ({"train": "a", "columns": [0, -1]}, NUMBERS + "[0, -1]"),
         ({"train": "a", "columns": ["en", 1]}, NUMBERS + "['en', 1]"),
         ({"train": "a", "delimiter": ""}, "`delimiter` must be one character between the cells of a table, but is ''"),

@@ -19,12 +19,21 @@ from paddle_tfm.comparison.runs.curves import Point
 from paddle_tfm.comparison.statistics import Verdict
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.comparison.verdict import verdict_text
+from paddle_tfm.language import _
 from paddle_tfm.pages.axis import Axis, fit
 from paddle_tfm.recipe.sections.ladder import at
 from paddle_tfm.tabular import Column, Table, column
 
 LINE_POINTS = 33  # of a line with its band, which is curved
 APART = 0.02  # between the variants of one size, of the axis: intervals that do not hide each other
+METHOD = (
+    "Compute is 6 · N · D floating-point operations of a run of the baseline (arXiv:2001.08361), with N "
+    "parameters in the matrices of encoder and decoder and D target tokens of training. The line is least squares"
+    " through all differences paired by seed: d = a + b · log₂(compute) + error, with independent errors of one "
+    "variance. Its intervals are Student’s t with two degrees of freedom fewer than pairs, and hold for all "
+    "variants at once (Bonferroni). The interval of a crossing is Fieller’s. Nothing is predicted beyond 4 times "
+    "the tested compute. Each size is compared by itself."
+)
 LINE = ("degrees_of_freedom", "slope", "low", "high", "crossing", "place", "misfit")  # of each, in JSON
 
 
@@ -49,14 +58,14 @@ class Ladders(ChartedSection):
 
     def notes(self, facts: Facts) -> list[str]:
         """The sentences, and how they came about."""
-        side = "Above" if facts.comparison.higher_is_better else "Below"
-        return [*self.text(facts), f"{side} 0 is better. {words.METHOD}"]
+        side = _("Above 0 is better.") if facts.comparison.higher_is_better else _("Below 0 is better.")
+        return [*self.text(facts), f"{side} {_(METHOD)}"]
 
     def text(self, facts: Facts) -> list[str]:
         """A line for each variant."""
         here, comparison = _ladder(facts), facts.comparison
         trends = [words.trend(comparison, each) for each in here.trends]
-        return [f"By size, {words.tested(here)}:", *trends]
+        return [_("By size, {tested}:").format(tested=words.tested(here)), *trends]
 
     def data(self, facts: Facts) -> dict[str, Any]:
         """Sizes, differences and lines as numbers."""
@@ -105,7 +114,7 @@ def _sizes(comparison: Comparison, here: Ladder) -> Table:
 
     def verdict(row: Mapping[str, Any]) -> str:
         difference = verdict_of(row)
-        return "no pair" if difference is None else verdict_text(comparison, difference)
+        return _("no pair") if difference is None else verdict_text(comparison, difference)
 
     def verdict_of(row: Mapping[str, Any]) -> Verdict | None:
         return row["verdict"]
@@ -120,7 +129,8 @@ def _sizes(comparison: Comparison, here: Ladder) -> Table:
         *difference_and_interval(comparison, rows, verdict_of, none="–", numbers=("low", "high")),
         column("verdict", of=verdict),
     ]
-    return Table(columns, rows, f"Differences to {here.baseline} at each size; the first columns are the baseline's")
+    title = _("Differences to {baseline} at each size; the first columns are the baseline's")
+    return Table(columns, rows, title.format(baseline=here.baseline))
 
 
 def _line(trend: Trend) -> dict[str, Any]:
@@ -148,10 +158,14 @@ def _chart(facts: Facts, here: Ladder) -> LineChart:
         series += _series(_number(facts, trend.variant), here, trend, shift)
     values = [value for item in series for point in item.points for value in (point.low, point.high)]
     y = fit([0.0, *values])
-    title = f"{comparison.split} {units.metric_name(comparison.metric)}{', points' if unit else ''}"
+    title = (
+        _("{split} {metric}, points: difference to {baseline}")
+        if unit
+        else _("{split} {metric}: difference to {baseline}")
+    )
+    title = title.format(split=_(comparison.split), metric=units.metric_name(comparison.metric), baseline=here.baseline)
     return LineChart(
-        series, x, y, "floating-point operations of training (6 · N · D)",
-        f"{title}: difference to {here.baseline}",
+        series, x, y, _("floating-point operations of training (6 · N · D)"), title,
         "; ".join(words.trend(comparison, each) for each in here.trends),
         partial(units.signed_tick, unit=unit),
     )  # fmt: skip

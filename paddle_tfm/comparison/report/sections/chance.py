@@ -66,7 +66,7 @@ class Chances(ChartedSection):
     """The standard deviation that other seeds, and other test items, give to each difference."""
 
     heading = "Where the chance comes from"
-    summary = "how much other seeds, and other test items, would change each difference"
+    summary = "how much other seeds and other test items would change each difference"
     place = 130
 
     def applies(self, facts: Facts) -> bool:
@@ -99,10 +99,10 @@ class Chances(ChartedSection):
         """What the numbers mean."""
         return [
             _(
-                "Each number is one standard deviation of the mean difference to the baseline. The intervals of this "
-                "page are about other seeds on these test items; how far other items of the same kind could move a "
-                "difference stands here beside it. More seeds shrink “other seeds”, only more items “other items”. "
-                "“Seed × item” is what is left: items that one seed moves and another does not, narrowed by both."
+                "Each number is one standard deviation of the mean difference to the baseline. The intervals of "
+                "this page cover other seeds on these test items; “other items” shows how far another test set "
+                "could move the difference. More seeds shrink “other seeds”, and only a larger test set shrinks "
+                "“other items”. “Seed × item” is the rest: items on which seeds disagree. Both shrink it."
             )
         ]
 

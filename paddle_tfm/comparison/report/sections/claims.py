@@ -21,7 +21,7 @@ class Claims(Section):
     """What the recipe said before its first run, and what the runs say of it."""
 
     heading = "Claims"
-    summary = "what the recipe said before its first run, and what the runs say of it"
+    summary = "the recipe's claims before its first run, and its results"
     place = 150
 
     def applies(self, facts: Facts) -> bool:
@@ -38,7 +38,7 @@ class Claims(Section):
             column("source", of=lambda judgement: judgement.claim.source),
         ]
         judgements = facts.comparison.claims.judgements if facts.comparison.claims else ()
-        return {"claims": Table(columns, judgements, _("What the recipe claims, and what its runs say of it."))}
+        return {"claims": Table(columns, judgements, _("The recipe's claims, and its results."))}
 
     def text(self, facts: Facts) -> list[str]:
         """Of each claim its verdict and sentence, and below it what was measured and what is claimed."""

@@ -181,7 +181,7 @@ def _batches(further: Further) -> Table[tuple[str, str]]:
         Column("outputs changed", lambda key: of[key].words()[0], changed, right=True),
         Column("log-probabilities by up to", lambda key: of[key].words()[1], drift, right=True),
     ]
-    return Table(columns, list(of), _("What other batches changed: nothing but rounding, of a correct model"))
+    return Table(columns, list(of), _("What other batches changed: only rounding, if the model is correct"))
 
 
 def _title(comparison: Comparison, further: Further) -> str:

@@ -17,7 +17,7 @@ class Gaps(Section):
     texts, Paddle's build and the machine."""
 
     heading = "What differs"
-    summary = "every setting, text and version in which a variant is not like the baseline"
+    summary = "every setting, text and version in which a variant differs from the baseline"
     place = 205
 
     def applies(self, facts: Facts) -> bool:

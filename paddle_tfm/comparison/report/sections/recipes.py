@@ -91,7 +91,9 @@ class Budgets(ChartedSection):
             column("percent", "apart", lambda value: f"{value:+.1f}%".replace("-", "−"), right=True, of=_percent),
         ]
         return {
-            "budgets": Table(columns, rows, _("What each variant was given, so that it gets as much as the baseline"))
+            "budgets": Table(
+                columns, rows, _("What was set for each variant, so that its budget equals the baseline's")
+            )
         }
 
     def notes(self, facts: Facts) -> list[str]:

@@ -115,7 +115,7 @@ def redraw(layer: nn.Layer, rng: np.random.Generator) -> None:
 def attends(subject: ComponentUnderTest) -> Result:
     probe = AttentionProbe(subject)
     if probe.has_positions:
-        return Skip("it tells places apart by itself, so that its queries are those of the text that it attends to")
+        return Skip("it uses positions of its own, so its queries must come from the text that it attends to")
     kv = probe.project(probe.source)
     out = probe(probe.x, kv)
     changed = {"another text to attend to": probe(probe.x, probe.project(probe.normal(*probe.source.shape)))}
@@ -133,9 +133,8 @@ def attends(subject: ComponentUnderTest) -> Result:
 
 @check(
     "attention",
-    invariant="in an encoder it is bidirectional: a text turned around gives the same, turned around, where it gets "
-    "no positions",
-    consequence="what follows a word is not seen, or seen otherwise than what precedes it",
+    invariant="in an encoder it is bidirectional: without positions, a reversed text gives the reversed output",
+    consequence="words after a token are ignored, or treated differently from words before it",
     hint="a causal mask where the whole text should be seen (`mask.causal`); a window without the distance's "
     "absolute value; weights of its own for each direction, by design: declare it in `expected_failures`",
 )
@@ -171,7 +170,7 @@ def _one_way(probe: AttentionProbe, middle: int) -> Failed | None:
 @check(
     "attention",
     invariant="weights sum to one: where all values are equal, the output is the same for every query",
-    consequence="the size of the output depends on how much there is to look at",
+    consequence="the size of the output depends on the number of keys",
     hint="softmax over the keys (the last axis), after the mask and not before it; nothing that scales weights "
     "afterwards; no residual and no norm inside the layer, which a model has around it",
 )
@@ -195,7 +194,7 @@ def averages(subject: ComponentUnderTest) -> Result:
 
 @check(
     "attention",
-    invariant="the output is linear in the values: heads attend side by side, none sees another's result",
+    invariant="the output is linear in the values: heads work in parallel, and none uses another's result",
     consequence="heads are chained, or something bends the values: it is another function than attention",
     hint="the loop over heads: every head gets the same query; nothing nonlinear after the weighted sum",
 )
@@ -214,7 +213,8 @@ def values(subject: ComponentUnderTest) -> Result:
 
 @check(
     "attention",
-    invariant="every positional-encoding hook in `supports` acts, and by distances where the encoding does",
+    invariant="every positional-encoding hook in `supports` has an effect, and one by distances where the "
+    "encoding goes by distances",
     consequence="an encoding that users combine with it does nothing, or something else",
     hint="queries and keys both through `info.encoding`, with their own positions; the mask's bias; the terms of "
     "scores and values",
@@ -263,9 +263,10 @@ def _hooks_of(subject: ComponentUnderTest, probe: AttentionProbe, site: str) -> 
 
 @check(
     "attention",
-    invariant="at initialization attention is soft, and not blind, whatever the width and the number of heads",
-    consequence="scores grow with the width of a head, softmax saturates and hardly any gradient passes; or they "
-    "vanish",
+    invariant="at initialization attention is neither concentrated on few keys nor uniform, whatever the width "
+    "and the number of heads",
+    consequence="scores grow with the width of a head, so that softmax saturates and gradients vanish; or scores "
+    "are too small",
     hint="scores are divided by sqrt(head_dim), the width of what is multiplied, whatever d_model / num_heads is; not "
     "by sqrt(d_model). Weights of a kernel, φ(q)·φ(k) divided by their sum, grow alike in wide heads by nature: "
     "declare it",

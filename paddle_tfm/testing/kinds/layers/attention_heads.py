@@ -48,8 +48,8 @@ class LongProbe(AttentionProbe):
 
 @check(
     "attention",
-    invariant="in a text of 72 tokens each token counts, and each query sees something of it",
-    consequence="what stands behind a fixed length is never looked at: long sentences are translated by halves",
+    invariant="in a text of 72 tokens each token has an effect, and each query's output depends on the text",
+    consequence="words beyond a fixed length are ignored: long sentences are translated in part",
     hint="a table or a mask of a fixed size; positions taken modulo something",
 )
 def reaches(subject: ComponentUnderTest) -> Result:
@@ -83,7 +83,7 @@ def reaches(subject: ComponentUnderTest) -> Result:
 @check(
     "attention",
     invariant="heads differ: they do not all look at the same keys",
-    consequence="several heads cost what they cost, and are worth one",
+    consequence="several heads do the work of one",
     hint="one head's queries and keys repeated for all; an index that is always 0; shared keys are one head of keys",
 )
 def heads_differ(subject: ComponentUnderTest) -> Result:
@@ -117,7 +117,7 @@ def weights_of_last(probe: AttentionProbe, kv: KeyValue) -> np.ndarray:
 @check(
     "attention",
     invariant="a bias is added to the scores after their division by sqrt(head_dim), the encoding's scores before it",
-    consequence="ALiBi's slopes, or Shaw's terms, act with another strength than in the papers that they are from",
+    consequence="ALiBi's slopes or Shaw's terms act with another strength than in their papers",
     hint="(q kᵀ + `scores`) / sqrt(head_dim) + `bias`",
 )
 def hooks_in_place(subject: ComponentUnderTest) -> Result:
@@ -164,7 +164,7 @@ class NotingProbe(Probe):
 
 @check(
     "attention",
-    invariant="a class that gets `num_heads` uses it",
+    invariant="a class with `num_heads` uses it",
     consequence="a recipe's num_heads does nothing: every variant has one head, or a fixed number",
     hint="the reshape into heads; an option that is stored and not read",
 )
@@ -186,8 +186,8 @@ def heads_used(subject: ComponentUnderTest) -> Result:
 
 @check(
     "attention",
-    invariant="numbers of another sentence, of later tokens or of padding, however large, change nothing elsewhere",
-    consequence="beside one outlier a translation is another one",
+    invariant="another sentence, later tokens and padding change nothing elsewhere, however large their numbers are",
+    consequence="an outlier changes the translation of what stands beside it",
     hint="a maximum over the whole tensor, or over hidden keys too, before `exp` (take it over the keys that the query "
     "sees); a mask that is not negative enough, or no more after Paddle's `log_softmax`, which ends at -64 on a CPU; "
     "one scale for all rows when numbers are rounded",

@@ -22,12 +22,11 @@ RATE, DRAWS, TOLERANCE = 0.5, 2, 1e-4
 
 @check(
     "attention",
-    invariant="dropout acts on weights, not on scores: where the weights are a softmax, what all of a query's scores "
-    "are raised by changes none, in training either",
-    consequence="a key that is dropped gets a score of 0, which may be above all others: it is looked at instead of "
-    "left out",
-    hint="`dropout(softmax(scores))`, and not `softmax(dropout(scores))`; a score that is dropped must be as low as a "
-    "hidden one",
+    invariant="dropout acts on weights, not on scores: with softmax weights, one number added to all scores of a "
+    "query changes nothing, in training too",
+    consequence="a dropped key gets a score of 0, which may be the highest: it is attended to instead of left out",
+    hint="`dropout(softmax(scores))`, and not `softmax(dropout(scores))`; a dropped score must be as low as a "
+    "masked one",
 )
 def dropped_weights(subject: ComponentUnderTest) -> Result:
     if not subject.takes("dropout"):
@@ -55,7 +54,7 @@ def dropped_weights(subject: ComponentUnderTest) -> Result:
 
 @check(
     "attention",
-    invariant="what `mask.restricted` hides under a key is the same for all layers and heads that ask for that key",
+    invariant="all layers and heads that call `mask.restricted` with the same key hide the same positions",
     consequence="the first layer's window, or pattern, is that of all layers: the mask is computed once for a key",
     hint="all numbers that the predicate depends on belong to the key: `(name, window, site.layer)`",
     each_scene=True,

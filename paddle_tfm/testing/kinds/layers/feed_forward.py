@@ -39,7 +39,7 @@ class FeedForwardProbe:
 
 @check(
     "feed_forward",
-    invariant="each token goes through it by itself",
+    invariant="each token is computed by itself",
     consequence="it mixes positions: in the decoder it may see the future",
     hint="means, sums or a softmax over the time axis",
 )
@@ -73,8 +73,8 @@ def nonlinear(subject: ComponentUnderTest) -> Result:
 
 @check(
     "feed_forward",
-    invariant="it tells x from −x",
-    consequence="half of what a token says is lost: opposite directions look the same",
+    invariant="x and −x give different outputs",
+    consequence="opposite directions of a token's vector look the same",
     hint="a square or an absolute value before the activation, where it belongs after it; a product of two "
     "projections without an activation is even by design: declare it in `expected_failures`",
 )
@@ -88,7 +88,7 @@ def sign(subject: ComponentUnderTest) -> Result:
 
 @check(
     "feed_forward",
-    invariant="a class that gets `d_ff` uses it",
+    invariant="a class with `d_ff` uses it",
     consequence="a recipe's d_ff does nothing: variants are compared at sizes that nobody set",
     hint="a width that is computed from d_model alone; an option that is stored and not read",
 )

@@ -85,8 +85,7 @@ def smoothing(scene: Scene) -> Result:
 
 @check(
     "head",
-    invariant="a step with several new tokens gives what follows the last of them, and continues as if they had come "
-    "one by one",
+    invariant="a step with several new tokens predicts what follows the last one, and continues as after single steps",
     consequence="a translation that continues a given text follows the wrong word",
     hint="`h[:, -1]`, not `h[:, 0]`, in `step`; a state that takes in all of the tokens",
     each_scene=True,
@@ -118,9 +117,9 @@ NO_MASS = 1e-6
 
 @check(
     "head",
-    invariant="every word may come: each id that a target may hold has a probability, a finite loss and a finite "
-    "gradient, beside targets that are padding too",
-    consequence="one rare word among the targets, or one padded row, and the loss is infinite, 1e9 or NaN",
+    invariant="every word is possible: each id that a target may hold has a probability, a finite loss and a "
+    "finite gradient, beside padding too",
+    consequence="a rare word among the targets, or a padded row, makes the loss infinite, 1e9 or NaN",
     hint="−inf or −1e9 at an id: only padding and the begin are never targets, the unknown word is one; the logarithm "
     "of a sum that may be 0 (a floor below it); 0 · −inf in a mean over words, or where the target is padding",
     each_scene=True,
@@ -162,9 +161,9 @@ def _with_foreign_words(batch: Batch) -> Batch:
 
 @check(
     "head",
-    invariant="words of the source that the vocabulary lacks: a head with `extends_vocabulary` gives each a "
-    "probability where the source has it, and any other head goes without them",
-    consequence="names that are copied come out as other words, or the first sentence with such a name ends the run",
+    invariant="source words outside the vocabulary: a head with `extends_vocabulary` gives each a probability "
+    "where the source has it; other heads ignore them",
+    consequence="copied names become other words, or the first sentence with such a name ends the run",
     hint="`memory.extra` more columns, filled by `memory.copy_ids`; a target's id may be V or more; the source's real "
     "tokens only",
     each_scene=True,

@@ -65,8 +65,8 @@ def _changed(x: Tensor) -> dict[str, Tensor]:
 
 @check(
     "norm",
-    invariant="sentences with positions of their own, [B, T], each get what they get alone",
-    consequence="all sentences of a batch are taken for the first, where texts begin at different places",
+    invariant="sentences with their own positions, [B, T], give the same in a batch as alone",
+    consequence="all sentences of a batch get the positions of the first, though texts begin at different places",
     hint="`positions[0]`; index what goes by positions with all of them, [B|1, T]",
 )
 def own_positions(subject: ComponentUnderTest) -> Result:
@@ -92,7 +92,7 @@ def own_positions(subject: ComponentUnderTest) -> Result:
 
 @check(
     "norm",
-    invariant="the output does not depend on what the class says that it does not (`invariances`)",
+    invariant="the output is invariant to the changes that the class lists in `invariances`",
     consequence="it normalizes something else than it says",
     hint="the axis of the mean and of the variance; what is subtracted and divided by; norms applied twice",
 )
@@ -126,8 +126,8 @@ def _moves(subject: ComponentUnderTest, width: int) -> dict[str, float]:
 
 @check(
     "norm",
-    invariant="float32 is enough: where numbers lie far from zero, no more digits are lost than rounding them takes",
-    consequence="where one mean is large, as of a channel that stands out, what comes out is rounding",
+    invariant="float32 suffices: for numbers far from zero, no more digits are lost than by rounding them",
+    consequence="with a large mean, as of an outlier channel, the output is rounding noise",
     hint="a variance as E[x²] − E[x]²: subtract the mean first, then square",
 )
 def digits(subject: ComponentUnderTest) -> Result:
@@ -162,7 +162,8 @@ def digits(subject: ComponentUnderTest) -> Result:
 
 @check(
     "norm",
-    invariant="`momentum` is the weight of the newest batch: with 1, evaluation gives what training on one batch gave",
+    invariant="`momentum` is the weight of the newest batch: with 1, evaluation gives the same as training on one"
+    " batch",
     consequence="what is evaluated is not what was trained: running statistics follow the wrong batches, are never "
     "updated, or are of padding too",
     hint="running += momentum · (batch − running), Paddle's own `momentum` is 1 minus that; what the update counts, "
@@ -190,7 +191,8 @@ def momentum(subject: ComponentUnderTest) -> Result:
 
 @check(
     "norm",
-    invariant="re-estimated statistics (`pooling`) are those of all real tokens of the batches, each with one weight",
+    invariant="re-estimated statistics (`pooling`) are those of all real tokens of the batches, each with the "
+    "same weight",
     consequence="what is evaluated has another mean or variance than the texts: often too small a variance",
     hint="the variance of all tokens is the mean of the batches' variances and the variance of their means; a batch "
     "counts by its real tokens; nothing of what was known before is left",

@@ -33,10 +33,10 @@ class _Cut(Norm):
 @check(
     "attention",
     "feed_forward",
-    invariant="a norm that its constructor gets, as `inner_norm` or `projection_norm`, is applied; "
-    "the first gets `valid` and `positions`",
-    consequence="a placement that asks for it (Sub-LN, HybridNorm) is another one, and its parameters never learn; a "
-    "norm over the batch counts padding",
+    invariant="a norm passed to its constructor as `inner_norm` or `projection_norm` is applied; `inner_norm` "
+    "gets `valid` and `positions`",
+    consequence="a placement that needs it (Sub-LN, HybridNorm) computes something else, and its parameters never"
+    " learn; a norm over the batch counts padding",
     hint="`self.inner_norm(context, info.valid, info.positions)` before the output projection; a class without a place "
     "for it leaves the parameter out of its constructor",
 )

@@ -99,9 +99,9 @@ def stacks(subject: SceneComponent) -> list[str]:
 
 @check(
     "placement",
-    invariant="each sublayer is called exactly once a pass, in their order, and its output counts; in training too, "
-    "but for passes in which chance leaves it out",
-    consequence="a sublayer is skipped, or its work is thrown away; or it is done twice, or on what is not there yet",
+    invariant="each sublayer is called exactly once a pass, in order, and its output has an effect; in training "
+    "too, except where it is dropped at random",
+    consequence="a sublayer is skipped, called twice or too early, or its output is lost",
     hint="the loop over sublayers; what is added to x",
 )
 def each_branch_once(subject: ComponentUnderTest) -> Result:
@@ -155,7 +155,7 @@ def _shifting(shifts: list[Tensor], calls: list[int], inverted: int | None = Non
 @check(
     "placement",
     invariant="every norm is used at one place: each sublayer has an instance of its own",
-    consequence="one set of gains, and with BatchNorm of statistics, has to serve inputs of different kinds",
+    consequence="one set of gains (with BatchNorm also of statistics) serves inputs of different kinds",
     hint="the list of norms: made inside the loop over sublayers, and indexed by the sublayer",
 )
 def own_norms(subject: ComponentUnderTest) -> Result:
@@ -174,7 +174,7 @@ def own_norms(subject: ComponentUnderTest) -> Result:
 
 @check(
     "placement",
-    invariant="norms get `valid` and `positions`: which tokens are real, and where they stand",
+    invariant="norms get `valid` and `positions`: which tokens are real, and their positions",
     consequence="a BatchNorm counts padding, and one with statistics for each position fails",
     hint="`self.norms[i](x, info.valid, info.positions)`",
 )

@@ -27,8 +27,8 @@ WEIGHT_GAIN, MAX_OUTPUT_GAIN = 30.0, 3.0
 
 @check(
     "placement",
-    invariant="the residual passes: where branches give nothing, what goes in comes out - as it is, or all of it times "
-    "one number of 0.7 to 1 a sublayer, if the stack ends with a norm",
+    invariant="the residual passes: with branches that give zero, the output is the input, or the input times one"
+    " number (0.7 to 1 for each sublayer) if the stack ends with a norm",
     consequence="a residual is missing or normalized on the way: deep stacks lose their input; or it is post-norm "
     "under another name",
     hint="`x +`: the sum is with the input of the norm, not with its output; whether the norm stands around the sum",
@@ -66,7 +66,7 @@ def identity_path(subject: ComponentUnderTest) -> Result:
 
 @check(
     "placement",
-    invariant="what leaves the stack is normalized, however large the branches are",
+    invariant="the stack's output is normalized, however large the branches are",
     consequence="the output grows with depth, and the head's logits with it",
     hint="`final_norm`: stacks whose residual is never normalized need it, others must not have it",
     each_scene=True,
@@ -109,9 +109,9 @@ ERRORS = 4.0  # standard errors that it may be off, too
 
 @check(
     "placement",
-    invariant="what is dropped or left out by chance is made up for: on average over the draws of training, each "
-    "branch counts as much as in evaluation",
-    consequence="in evaluation branches are louder than in training: what is evaluated is not what was trained",
+    invariant="random dropping is compensated: averaged over the draws of training, each branch contributes as "
+    "much as in evaluation",
+    consequence="branches contribute more in evaluation than in training: what is evaluated is not what was trained",
     hint="dropout's factor 1 / (1 − rate), which `mode='downscale_in_infer'` leaves out; a branch that is kept with "
     "probability p is divided by p in training, or multiplied by p in evaluation: `paddle_tfm.layers.Dropout` on a "
     "tensor of ones [B, 1, 1] divides; a method that does neither, as LayerDrop (arXiv:1909.11556), declares it in "
@@ -132,11 +132,9 @@ def left_out(subject: ComponentUnderTest) -> Result:
             mean, error = of_branch.mean(), of_branch.mean(1).std() / len(of_branch) ** 0.5
             out = np.abs(of_branch) < OUT
             if not dropout and out.any() and not out.all() and np.abs(np.median(of_branch[~out]) - 1.0) < AS_LOUD:
-                return Failed(
-                    f"{where}: left out {out.mean():.0%} of the time, and as loud as in evaluation where it is not"
-                )
+                return Failed(f"{where}: left out {out.mean():.0%} of the time, and not scaled up where it is kept")
             if abs(mean - 1.0) > max(MAX_OFF[dropout], ERRORS * error):
-                return Failed(f"{where}: in training it counts on average {mean:.2f} of what it does in evaluation")
+                return Failed(f"{where}: on average its contribution in training is {mean:.2f} of that in evaluation")
             shares[where] = 0.0 if dropout else out.mean()
     if not shares:
         return Skip("it draws nothing")

@@ -45,7 +45,8 @@ def encoding_of(subject: ComponentUnderTest, prefer: str = "") -> PositionalEnco
 
 @check(
     "position",
-    invariant="a pure function of positions: other positions beside it, their order and their number change nothing",
+    invariant="a pure function of positions: which other positions come with one, in which order and how many, "
+    "changes nothing",
     consequence="cached decoding, where one position comes at a time, gives other numbers than training",
     hint="arange over a tensor's length; tables cut to the length at hand; positions read from anywhere but the "
     "argument",
@@ -111,7 +112,7 @@ def _rows_differ(encoding: PositionalEncoding, positions: Tensor) -> Failed | No
 
 @check(
     "position",
-    invariant="different positions look different",
+    invariant="different positions give different numbers",
     consequence="the model cannot tell where a word stands: one vector was added to all, or to none",
     hint="indexing by `positions`; a table filled for one position only; broadcasting over the time axis",
 )
@@ -123,7 +124,7 @@ def positions_differ(subject: ComponentUnderTest) -> Result:
     rows = outputs_by_position(encoding, TEXT)
     if pair := two_alike(rows):
         return Failed(
-            f"of positions 0 … {TEXT - 1}, two or more get the same by all that it gives ({', '.join(rows)}): "
+            f"of positions 0 … {TEXT - 1}, two or more get the same from all its hooks ({', '.join(rows)}): "
             f"{pair[0]} and {pair[1]}, say"
         )
     if encoding.uses() & {"embed", "rotate"}:  # what belongs to one position; a distance may be clipped
@@ -131,7 +132,7 @@ def positions_differ(subject: ComponentUnderTest) -> Result:
         whole = np.concatenate(list(rows.values()), 1).round(5)
         if len(np.unique(whole, axis=0)) < MAX_LENGTH:
             return Failed(
-                f"of positions 0 … {MAX_LENGTH - 1}, two or more get the same by all that it gives ({', '.join(rows)})"
+                f"of positions 0 … {MAX_LENGTH - 1}, two or more get the same from all its hooks ({', '.join(rows)})"
             )
     return Passed()
 
@@ -202,7 +203,7 @@ def direction(subject: ComponentUnderTest) -> Result:
 @check(
     "position",
     invariant="positions drawn for training stand in the order of the text",
-    consequence="in training words have no order, and the model learns none",
+    consequence="the training texts lose their word order, and the model learns none",
     hint="`remap`: sort what was drawn",
 )
 def in_order(subject: ComponentUnderTest) -> Result:
@@ -224,7 +225,7 @@ def _source(rng: np.random.Generator) -> Callable[[], np.random.Generator]:
 
 @check(
     "position",
-    invariant="what is added to a token is not much louder than the token",
+    invariant="the vector added to a token is not much larger than the token's own",
     consequence="positions drown words: all tokens look alike",
     hint="`+ sqrt(d_model)` where `* sqrt(d_model)` was meant; the scale of a table's initial values",
 )

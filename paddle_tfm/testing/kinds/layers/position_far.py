@@ -32,9 +32,9 @@ IS_WAVE, MAX_OFF = 2e-3, 0.02  # of its height: what rounding leaves, and what i
 
 @check(
     "position",
-    invariant="far from the beginning, at positions 300, 1,000 and 4,000, neighbours differ, no position is one "
-    "before it again, distances count as near it, and waves continue as they began",
-    consequence="in long texts words that stand side by side share a position: their order is lost, and only there",
+    invariant="at positions 300, 1,000 and 4,000, neighbours still differ, no earlier position returns, distances"
+    " act as near the beginning, and waves continue",
+    consequence="in long texts neighbouring words share a position, and their order is lost",
     hint="positions clipped to a length that is not `max_length`; positions or angles in bfloat16 or float16, as under "
     "mixed precision: compute them in float32 or float64, and cast what comes out",
 )

@@ -67,9 +67,8 @@ def nearness(subject: ComponentUnderTest) -> Result:
 
 @check(
     "position",
-    invariant="beyond the trained length the behaviour is clear: finite numbers that do not begin again, or a refusal "
-    "in words",
-    consequence="a long sentence ends in a crash or in NaN, or its end looks like its beginning",
+    invariant="beyond the trained length it gives finite numbers that do not start over, or refuses with a message",
+    consequence="a long sentence ends in a crash or NaN, or its end looks like its beginning",
     hint="indices beyond a table (clip them, and say so; modulo its length they begin again), functions of the "
     "position that overflow",
 )
@@ -100,9 +99,10 @@ FARTHEST, DENSE = 2**16, 2**12  # positions: the last, and of how many every one
 
 @check(
     "position",
-    invariant="every row of a table of the encoding is reached by some position or distance, and not only by "
-    "distances to later tokens where these are not seen (if the class gets `site`)",
-    consequence="a table is only used in part: positions that should differ share a row, and the rest never learns",
+    invariant="every row of the encoding's table is used by some position or distance; with `site`, distances to "
+    "later tokens count only where these are visible",
+    consequence="only a part of a table is used: positions that should differ share a row, and the other rows "
+    "never learn",
     hint="indices: what they are clipped to, an offset, a division; a table larger than the text can be; two "
     "directions where `site.causal` leaves one",
 )

@@ -28,8 +28,8 @@ Case = tuple[Callable[[], object], dict[str, Tensor]]
 
 @check(
     *("attention", "norm", "placement", "position", "feed_forward", "head"),
-    invariant="what it gets stays as it was: no input is changed in place",
-    consequence="the residual, the cache, or what the next layer reads is another number than the one before thought",
+    invariant="no input is changed in place",
+    consequence="the residual, the cache or the next layer reads changed numbers",
     hint="methods that end with `_`, assignments to parts of an input such as `x[:, 0] = …`; work on a new tensor",
 )
 def inputs_unchanged(subject: ComponentUnderTest) -> Result:
@@ -142,8 +142,8 @@ CASES: dict[str, Callable[[ComponentUnderTest], Case]] = {
 
 @check(
     *("attention", "norm", "feed_forward"),
-    invariant="outputs are of both signs",
-    consequence="what is added to the residual pushes in one direction only, and half of what could be said is lost",
+    invariant="outputs have both signs",
+    consequence="the residual is pushed in one direction only, and half of the possible values are lost",
     hint="an activation after the last matrix, where it belongs before it; a square or an absolute value at the end",
 )
 def both_signs(subject: ComponentUnderTest) -> Result:
@@ -166,8 +166,8 @@ def both_signs(subject: ComponentUnderTest) -> Result:
 
 @check(
     *("norm", "feed_forward"),
-    invariant="numbers of other tokens, however large, take no precision from a token",
-    consequence="beside one outlier a translation is another one",
+    invariant="a token keeps its precision, however large the numbers of other tokens are",
+    consequence="an outlier changes the translation of what stands beside it",
     hint="a maximum, or a scale for rounding, over the whole tensor: take each token's own",
 )
 def precision(subject: ComponentUnderTest) -> Result:

@@ -35,8 +35,8 @@ def _wrong_file(file: RemoteFile) -> str:
 
 @check(
     "dataset",
-    invariant="each file has a name below the folder, addresses, and if any a whole SHA-256; no name comes twice",
-    consequence="a file is never fetched, is refused though it is right, or is overwritten by another",
+    invariant="each file has a unique name below the folder, addresses, and a complete SHA-256 if any",
+    consequence="a file is never fetched, is refused though correct, or is overwritten by another",
     hint="`catalogue`: `RemoteFile(name, (url, …), sha256, size)`; a comma after the only address",
 )
 def files_declared(subject: ComponentUnderTest) -> Result:
@@ -53,7 +53,7 @@ def files_declared(subject: ComponentUnderTest) -> Result:
 
 @check(
     "dataset",
-    invariant="what options ask for is in the catalogue, and the same at every call",
+    invariant="files chosen by options are in the catalogue, and the same at every call",
     consequence="`ls data` knows other files than a training reads",
     hint="`files()` chooses among those of `catalogue()`; the object changes nothing of itself",
 )
@@ -69,8 +69,8 @@ def files_in_catalogue(subject: ComponentUnderTest) -> Result:
 
 @check(
     "dataset",
-    invariant="it says where it comes from: folder, home, licence and citation, and in its docstring what it is",
-    consequence="two corpora in one folder; a report that cannot say what was learned from",
+    invariant="its origin is declared (folder, home, licence and citation), and its docstring says what it is",
+    consequence="two corpora in one folder; a report without the data's origin",
     hint="`folder`, `home`, `licence`, `citation`, the first line of the docstring",
 )
 def described(subject: ComponentUnderTest) -> Result:
@@ -97,8 +97,8 @@ def described(subject: ComponentUnderTest) -> Result:
 
 @check(
     "dataset",
-    invariant="where its files are here: each split holds pairs of texts, the same at every call and in every process",
-    consequence="sentences of no word reach the model; two runs learn from other data",
+    invariant="with its files on disk, each split holds pairs of texts, the same at every call and in every process",
+    consequence="empty sentences reach the model; two runs learn from different data",
     hint="`read`: columns, the encoding, lines without text, what decides about a line's split (not `hash`, which is "
     "another in each process)",
 )

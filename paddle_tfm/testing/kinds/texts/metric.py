@@ -87,9 +87,8 @@ def prefers_the_reference(subject: ComponentUnderTest) -> Result:
 
 @check(
     "metric",
-    invariant="length is no merit, nor is brevity: output that is repeated, continues beyond the reference or stops "
-    "halfway scores worse, not better",
-    consequence="a model that never stops, or that stops too early, looks better than one that is right",
+    invariant="output that is repeated, continues beyond the reference or stops halfway scores worse, not better",
+    consequence="a model that never stops, or stops too early, looks better than a correct one",
     hint="a division by the length of the outputs (precision) or a penalty of length; recall alone rewards every word, "
     "precision alone a single sure one",
 )
@@ -114,7 +113,7 @@ def length_is_no_merit(subject: ComponentUnderTest) -> Result:
 
 @check(
     "metric",
-    invariant="the order of examples does not matter, nor their number: every example twice gives the same",
+    invariant="neither the order nor the number of examples matters: every example twice gives the same",
     consequence="the same outputs get two scores; a larger test set gets another one",
     hint="weights by an example's number; a mean of the means of batches; state that one example leaves to the next, "
     "as a cache by the output alone does; a sum where a mean is meant",
@@ -172,10 +171,10 @@ def sums(subject: ComponentUnderTest) -> Result:
 
 @check(
     "metric",
-    invariant="it looks at nothing but what it asks for: at pieces with `needs_pieces`, at outputs with "
-    "`needs_search`; and is `per_piece` if other pieces of the same texts change it",
+    invariant="it declares what it reads: pieces by `needs_pieces`, outputs by `needs_search`, other references by "
+    "`several_references`, and `per_piece` if other pieces of the same texts change it",
     consequence="scores of a file, or of an evaluation without a search, are wrong; models are compared that cannot be",
-    hint="`needs_pieces`, `needs_search`, `per_piece`",
+    hint="`needs_pieces`, `needs_search`, `several_references`, `per_piece`",
 )
 def asks(subject: ComponentUnderTest) -> Result:
     metric = subject.build()
@@ -183,12 +182,16 @@ def asks(subject: ComponentUnderTest) -> Result:
     letters = [
         each._replace(reference_pieces=tuple(each.reference), hypothesis_pieces=tuple(each.hypothesis)) for each in bare
     ]
+    beside = [each._replace(others=(each.hypothesis,)) for each in predictions(OUTPUTS)]
     value = _value(metric, OUTPUTS)
     if not metric.needs_search:
         likely = metric.compute([], LIKELY)
         if not _same(value, likely):
             return Failed(f"without outputs {likely:.6g}, with them {value:.6g}")
         recut = float(metric.compute([], RECUT))
+    elif metric.several_references != _better(metric, float(metric.compute(beside, LIKELY)), value):
+        takes = "takes no" if metric.several_references else "takes"
+        return Failed(f"it {takes} other references, but says `several_references = {metric.several_references}`")
     elif not metric.needs_pieces:
         without, other = (float(metric.compute(each, LIKELY)) for each in (bare, letters))
         return Passed() if _same(without, other) else Failed(f"without pieces {without:.6g}, with them {other:.6g}")

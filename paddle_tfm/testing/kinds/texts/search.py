@@ -27,7 +27,7 @@ DRAWN, MAX_CORRELATION = 150, 0.45  # outputs of one sentence; 0.3 is chance onc
 
 @check(
     "search",
-    invariant="it ends: an output stops at the end token, and at its greatest length, and nowhere else",
+    invariant="an output ends at the end token or at its maximal length, and nowhere else",
     consequence="decoding never stops, or words follow the end of a sentence",
     hint="the comparison with `eos` (not with `bos`), what happens to finished rows, `max_lengths`",
 )
@@ -154,7 +154,7 @@ def differing(subject: ComponentUnderTest) -> Result:
 
 @check(
     "search",
-    invariant="one that keeps several hypotheses finds, on average, likelier ones than greedy search does",
+    invariant="a search with several hypotheses finds, on average, likelier ones than greedy search",
     consequence="it costs several times as much as greedy search, and its outputs are worse",
     hint="candidates are ranked by the sum over all their tokens, not by the last one; the best survive; all beams of "
     "a sentence grow, each from its own cache",
@@ -178,7 +178,7 @@ def likelier_than_greedy(subject: ComponentUnderTest) -> Result:
 
 @check(
     "search",
-    invariant="where only the best output is read (`decoding.wanted` is 1), it is the same",
+    invariant="with `decoding.wanted` 1 the best output is the same",
     consequence="`translate` shows another output than `translate --nbest 5` shows first",
     hint="`wanted` of the best are returned, not of the last; it may end a search early, and change nothing of it",
 )
@@ -197,8 +197,8 @@ def wanted(subject: ComponentUnderTest) -> Result:
 
 @check(
     "search",
-    invariant="what is drawn at one step says nothing of what is drawn at the next",
-    consequence="outputs are likely from begin to end, or unlikely from begin to end, and much between is never drawn",
+    invariant="draws of successive steps are independent",
+    consequence="outputs are likely throughout or unlikely throughout; mixtures are never drawn",
     hint="a draw keyed by the sentence and not by the step; a generator that is made again at each step from one seed",
 )
 def fresh_draws(subject: ComponentUnderTest) -> Result:
@@ -229,7 +229,7 @@ def _place(log_probs: np.ndarray, token: int) -> tuple[float, float]:
 @check(
     "search",
     invariant="with the options that `greedy_with` names, it takes the likeliest token at each step",
-    consequence="a beam of one is worse than greedy search, and nobody sees why",
+    consequence="a beam of one is worse than greedy search",
     hint="`greedy_with`; what a beam of one does when its best token is the end; ties: the first of equals",
 )
 def greedy(subject: ComponentUnderTest) -> Result:

@@ -70,7 +70,7 @@ def same_examples(subject: ComponentUnderTest) -> Result:
 @check(
     "task",
     invariant="no source of one split is in another",
-    consequence="the test measures what was learned by heart",
+    consequence="the test measures memorized sentences",
     hint="a hash of the source decides its split (`paddle_tfm.randomness.digest`), before anything is written in "
     "several ways; draws of one small set for all splits",
 )
@@ -88,7 +88,7 @@ def splits_disjoint(subject: ComponentUnderTest) -> Result:
 @check(
     "task",
     invariant="an example is a pair of texts, none of its sides empty; train and valid have several examples",
-    consequence="sentences of no word reach the model, and the loss of nothing is NaN; or one is all it learns",
+    consequence="empty sentences reach the model and make the loss NaN; or the model learns a single sentence",
     hint="lines without a text; `Example(source, target)`; a source that is empty in some examples only; "
     "a generator that is made for each example",
 )

@@ -55,8 +55,8 @@ def differs(one: dict[str, list[str]], other: dict[str, list[str]], what: str) -
 
 @check(
     "tokenizer",
-    invariant="there and back: detokenize(tokenize(text)) is normalize(text), in every script",
-    consequence="the model is right and its translations are not: letters, spaces or accents are missing",
+    invariant="detokenize(tokenize(text)) is normalize(text), in every script",
+    consequence="translations of a correct model lack letters, spaces or accents",
     hint="where a piece remembers the space before it; characters that no rule expects; what is lost on purpose "
     "belongs in `normalize`",
 )
@@ -74,7 +74,7 @@ def round_trip(subject: ComponentUnderTest) -> Result:
 @check(
     "tokenizer",
     invariant="`normalize` keeps the text: different sentences stay different, and none becomes empty",
-    consequence="the round trip is perfect since nothing is left to lose",
+    consequence="the round trip only succeeds because `normalize` removes what would be lost",
     hint="`normalize` removes what `tokenize` cannot cut; it is for runs of spaces, case, and such; without accents by "
     "design: declare it in `expected_failures`",
 )
@@ -102,9 +102,9 @@ def keeps_text(subject: ComponentUnderTest) -> Result:
 
 @check(
     "tokenizer",
-    invariant="pieces are texts, none empty; `pieces()` names each that belongs in the vocabulary anyway once",
-    consequence="an id for nothing in each sentence, or two for one piece",
-    hint="`pieces()` is for what the training texts may not show; what they show is in the vocabulary without it",
+    invariant="pieces are texts, none empty; `pieces()` lists each piece that always belongs in the vocabulary once",
+    consequence="an id for an empty piece in each sentence, or two ids for one piece",
+    hint="`pieces()` is for pieces that the training texts may lack; theirs are in the vocabulary anyway",
 )
 def vocabulary(subject: ComponentUnderTest) -> Result:
     tokenizer = learned(subject)
@@ -127,8 +127,8 @@ def vocabulary(subject: ComponentUnderTest) -> Result:
 
 @check(
     "tokenizer",
-    invariant="pieces are a function of the text and of what was learned: order of calls and repetition change nothing",
-    consequence="the same sentence is cut in two ways, and the model has learned one of them",
+    invariant="pieces depend on the text and on what was learned, not on the order or number of calls",
+    consequence="the same sentence is cut in two ways, and the model learned only one of them",
     hint="caches keyed by too little; counters; random draws in `tokenize` instead of `sample`; `hash` of a text and "
     "the order of a set, which are others in each process",
 )

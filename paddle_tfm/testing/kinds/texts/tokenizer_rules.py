@@ -69,7 +69,7 @@ def _cut(tokenizer: Tokenizer, texts: list[str]) -> Pieces:
 
 @check(
     "tokenizer",
-    invariant="saved and loaded, it has what was learned in the order in which it was learned",
+    invariant="saved and loaded, it keeps the order in which it learned",
     consequence="a finished run translates with other ids than it was trained with",
     hint="merges and their ranks, which of two rules goes first: a list in that order, neither sorted nor a set",
 )
@@ -88,8 +88,8 @@ def saved_order(subject: ComponentUnderTest) -> Result:
 
 @check(
     "tokenizer",
-    invariant="two of them in one process, of other texts, know nothing of each other",
-    consequence="the target's tokenizer cuts words as the source's, and a run depends on those before it",
+    invariant="two tokenizers in one process, learned from different texts, do not affect each other",
+    consequence="the target's tokenizer cuts words as the source's does, and a run depends on earlier ones",
     hint="a cache or a table that the class, the module or a default argument holds: make it in the constructor, and "
     "again in `fit` and `load`",
 )
@@ -120,8 +120,8 @@ def _several(seeds: tuple[int, ...], letters: str = LETTERS) -> list[str]:
 
 @check(
     "tokenizer",
-    invariant="that it learns again, from other texts, leaves nothing of the first ones",
-    consequence="an object that is used for a second corpus knows words that this one does not have",
+    invariant="learning again from other texts leaves nothing of the first texts",
+    consequence="an object used for a second corpus has words that this corpus lacks",
     hint="lists, counts and tables that the constructor makes and `fit` adds to: make them in `fit`; a cache of what "
     "was cut before, which `fit` and `load` must empty",
 )

@@ -27,7 +27,7 @@ MAX_EXCESS = 1.5  # nats a token, from log V
 
 @check(
     "initializer",
-    invariant="at the start the loss is about log V: the model has no opinion yet",
+    invariant="at the start the loss is about log V, as of uniform predictions",
     consequence="training first has to undo the initial values; deep models never recover",
     hint="the scale of matrices: variance about 1 / width; U(−1, 1) is far too wide; that of tables, which a tied head "
     "shares, 1 / width too, where their vectors are multiplied by its root (`site.factor`)",
@@ -54,8 +54,8 @@ def initial_loss(subject: ComponentUnderTest) -> Result:
 
 @check(
     "initializer",
-    invariant="values belong to the seed and the parameter's path: two parameters of one shape start differently, with "
-    "another seed all do, and no matrix is constant",
+    invariant="values depend on the seed and the parameter's path: parameters of one shape differ, another seed "
+    "changes all, and no matrix is constant",
     consequence="parts that should learn different things start alike",
     hint="draws from the `rng` of this call, nothing else",
 )
@@ -103,8 +103,9 @@ class _Recorder(Initializer):
 
 @check(
     "initializer",
-    invariant="a parameter's values depend on no draw before it: in another order, and drawn again, they are the same",
-    consequence="a layer more, or a variant with one matrix more, changes how all that follow it start",
+    invariant="a parameter's values do not depend on earlier draws: in another order, or drawn again, they are "
+    "the same",
+    consequence="one more layer or matrix changes the initial values of all later ones",
     hint="counters and lists that `draw` or `draw_at` adds to; what belongs to a place is in `site`",
 )
 def own_values(subject: ComponentUnderTest) -> Result:

@@ -10,7 +10,7 @@ from paddle import Tensor
 
 from paddle_tfm.testing.kinds.training.optimizer_steps import AT_REST, PLACE, drawn, started, stepped
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
-from paddle_tfm.testing.other_options import each_option, switched_on
+from paddle_tfm.testing.other_options import OPTIONS, each_option, switched_on
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, difference, relative_distance
 
@@ -39,8 +39,8 @@ def _problem(subject: ComponentUnderTest, rate: float):
 
 @check(
     "optimizer",
-    invariant="it lowers a loss, moves each parameter with a gradient, and leaves one without alone",
-    consequence="nothing is learned, a part never is, or weights move that nothing asked to move",
+    invariant="it lowers a loss, updates each parameter with a gradient, and leaves those without unchanged",
+    consequence="nothing or only a part is learned, or weights without a gradient move",
     hint="the sign and size of the update; parameters whose `grad` is None",
 )
 def lowers(subject: ComponentUnderTest) -> Result:
@@ -59,9 +59,9 @@ def lowers(subject: ComponentUnderTest) -> Result:
 
 @check(
     "optimizer",
-    invariant="any parameter may have a gradient of zeros, under which it does not grow; its first one late; none for "
-    "a while; any shape; and be zero itself, as biases are at first",
-    consequence="a part that is not used in some batches ends the training, grows, or turns into NaN",
+    invariant="it works with gradients of zeros (a parameter then does not grow), late first gradients, missing "
+    "ones, any shape, and parameters that start at zero",
+    consequence="a part that some batches do not use ends the training, grows, or turns into NaN",
     hint="divisions by a norm that may be 0, and steps in proportion to one; the sign of the decay; state that is made "
     "in the first step for all; axes of a matrix",
 )
@@ -131,8 +131,8 @@ def follows_the_rate(subject: ComponentUnderTest) -> Result:
 
 @check(
     "optimizer",
-    invariant="a rate that falls to zero brings it to rest, momentum and averages too",
-    consequence="weights continue to move, or to shrink, at the end of a schedule that brought them to rest",
+    invariant="parameters come to rest when the rate falls to zero, momentum and averages included",
+    consequence="weights keep moving or shrinking at the end of a schedule that ends at zero",
     hint="a rate that is remembered, the largest or the first, where the step's own is meant",
 )
 def falls_to_zero(subject: ComponentUnderTest) -> Result:
@@ -154,8 +154,8 @@ def falls_to_zero(subject: ComponentUnderTest) -> Result:
 
 @check(
     "optimizer",
-    invariant="it has inertia: after twenty equal gradients, one opposite gradient does not turn it around",
-    consequence="momentum hardly acts: a batch that is unlike the others undoes what they did",
+    invariant="momentum acts: after twenty equal gradients, one opposite gradient does not reverse the step",
+    consequence="momentum hardly acts: a single unusual batch undoes the steps of the others",
     hint="whether momentum is a sum or a mean, and what is added to it; the beta that is meant for the other moment; "
     "a rule without momentum, or whose step is half the newest gradient's (NAdam), declares it in `expected_failures`",
 )
@@ -203,7 +203,7 @@ def resumes(subject: ComponentUnderTest) -> Result:
 
 @check(
     "optimizer",
-    invariant="after an evaluation the weights are to the bit what they were, and training continues as without it",
+    invariant="after an evaluation the weights have the same bits as before, and training continues as without it",
     consequence="each evaluation changes the training: a run that is evaluated more often is another run",
     hint="`evaluated`: swap the weights back in a `finally`, and leave the optimizer's own state alone",
 )
@@ -229,13 +229,7 @@ def evaluated(subject: ComponentUnderTest) -> Result:
     return difference(without, evaluations_between, "four steps, and four with evaluations between", 0.0) or Passed()
 
 
-@check(
-    "optimizer",
-    invariant="each option changes something",
-    consequence="a recipe sets it, and nothing follows: a sweep over it compares a variant with itself",
-    hint="an option that is only stored, or only checked: read it where the formula has it, or leave it out",
-    information=True,
-)
+@check("optimizer", **OPTIONS)
 def options(subject: ComponentUnderTest) -> Result:
     def weights_in_training(others: Mapping[str, object]) -> Iterator[np.ndarray]:
         varied = subject.with_options(others)

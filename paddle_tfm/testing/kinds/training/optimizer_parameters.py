@@ -54,9 +54,9 @@ def _run(
 
 @check(
     "optimizer",
-    invariant="a parameter's steps come from its own gradients: those of another of the same shape and name leave "
-    "no trace but by their size",
-    consequence="moments of one matrix push another, and both learn badly",
+    invariant="a parameter's steps come from its own gradients: another parameter of the same shape and name "
+    "affects them by its gradient's size at most",
+    consequence="moments of one matrix move another, and both learn badly",
     hint="state that is kept by shape or by the last part of a name, or that the class holds: one for each parameter; "
     "a rule that mixes parameters by design declares it in `expected_failures`",
 )
@@ -82,7 +82,7 @@ def own_state(subject: ComponentUnderTest) -> Result:
 
 @check(
     "optimizer",
-    invariant="a parameter's own factor of the rate, which muP sets, counts: half of it is half the rate",
+    invariant="a parameter's own factor of the rate, which muP sets, is applied: half the factor is half the rate",
     consequence="under muP a wide model trains at the rates of a narrow one",
     hint="`parameter.optimize_attr['learning_rate']`, which Paddle's own optimizers multiply the rate by; a class that "
     "does not must not say `adam_like = True`",
@@ -105,8 +105,8 @@ def own_rate(subject: ComponentUnderTest) -> Result:
 
 @check(
     "optimizer",
-    invariant="a rate that is set later counts: after three steps, another rate gives another step",
-    consequence="the schedule is read once: the whole run has the rate of its first step, or of its highest",
+    invariant="a rate that is set later is used: after three steps, another rate gives another step",
+    consequence="the schedule is read once: the whole run has the rate of the first step, or the highest rate",
     hint="`get_lr()` in each step; a rate that is kept in an attribute, or only ever raised",
 )
 def later_rate(subject: ComponentUnderTest) -> Result:
@@ -124,8 +124,8 @@ def later_rate(subject: ComponentUnderTest) -> Result:
 
 @check(
     "optimizer",
-    invariant="gradients that are 10,000 times smaller never mean larger steps, and larger ones stay finite",
-    consequence="near the end, where gradients are small, weights jump; or one spike turns them into NaN",
+    invariant="gradients 10,000 times smaller never give larger steps, and large ones give finite steps",
+    consequence="near the end, where gradients are small, weights jump; or one large gradient turns them into NaN",
     hint="squares that half precision holds as 0, an epsilon that is forgotten or taken from the wrong side of a root",
 )
 def any_scale(subject: ComponentUnderTest) -> Result:
@@ -148,7 +148,7 @@ def any_scale(subject: ComponentUnderTest) -> Result:
 @check(
     "optimizer",
     invariant="a parameter whose first gradient comes late starts as any other",
-    consequence="a layer that is thawed, or an expert that is chosen late, starts with steps of another size",
+    consequence="a layer that is unfrozen, or an expert that is first used late, starts with steps of another size",
     hint="bias correction goes by a parameter's own number of updates, not by the optimizer's; a rule that follows one "
     "clock by design, such as a warm-up of its own, declares it in `expected_failures`",
 )
@@ -170,7 +170,7 @@ def late_start(subject: ComponentUnderTest) -> Result:
 @check(
     "optimizer",
     invariant="weight decay leaves alone what has one dimension, and what `no_decay` marks",
-    consequence="gains and biases are pulled to zero: a norm's output fades, and marked mixers too",
+    consequence="gains and biases shrink to zero, and so do marked parameters",
     hint="`is_decayed(parameter)` of `paddle_tfm.protocols` says what a decay is for",
 )
 def spares_gains(subject: ComponentUnderTest) -> Result:

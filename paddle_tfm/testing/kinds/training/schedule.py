@@ -8,7 +8,7 @@ import numpy as np
 
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
-from paddle_tfm.testing.other_options import each_option
+from paddle_tfm.testing.other_options import OPTIONS, each_option
 from paddle_tfm.testing.other_process import as_in_another_process
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip
@@ -65,7 +65,7 @@ def rates(subject: ComponentUnderTest) -> Result:
 
 @check(
     "schedule",
-    invariant="a function of the step alone: the same whenever it is called, and from whichever object",
+    invariant="a function of the step alone: the same at any time and from any object",
     consequence="a resumed run continues with another learning rate",
     hint="counters kept in the object or the class; a clock; random draws",
 )
@@ -114,8 +114,8 @@ def peak(subject: ComponentUnderTest) -> Result:
 
 @check(
     "schedule",
-    invariant="continuous: no jump from a step to the next where the changes beside it are small",
-    consequence="the loss leaps at a step that nobody chose",
+    invariant="continuous: no jump between steps where the changes around it are small",
+    consequence="the loss jumps at a step that nobody chose",
     hint="where one piece ends and the next begins: an off-by-one, another peak; a schedule that falls in steps "
     "declares it in `expected_failures`",
 )
@@ -142,13 +142,7 @@ def _jump(run: np.ndarray) -> str | None:
     return f"from step {step} to step {step + 1} of {steps} the rate goes from {run[step - 1]:.3g} to {run[step]:.3g}"
 
 
-@check(
-    "schedule",
-    invariant="each option changes something",
-    consequence="a recipe sets it, and nothing follows: a sweep over it compares a variant with itself",
-    hint="an option that is only stored, or only checked: read it where the formula has it, or leave it out",
-    information=True,
-)
+@check("schedule", **OPTIONS)
 def options(subject: ComponentUnderTest) -> Result:
     def rates_of_a_run(others: Mapping[str, object]) -> Iterator[np.ndarray]:
         schedule = subject.with_options(others).build(d_model=64, steps=STEPS)
