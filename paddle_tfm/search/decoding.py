@@ -144,7 +144,7 @@ def decode_batch(
         else:
             memory = model.encode(batch.source, batch.source_valid, batch.copy_ids, batch.extra)
             decoding = ModelDecoding(model, memory, _max_lengths(model, batch, search, prefixes), sentences)
-        if any(prefixes) or constraints.min_length > 0 or constraints.no_repeat_ngram > 0:
+        if any(prefixes) or constraints.alter_steps:
             decoding = Constrained(decoding, constraints, prefixes)
         decoding.wanted = wanted
         hypotheses = search.run(decoding) or []

@@ -28,7 +28,7 @@ from paddle_tfm.protocols.component import Component
 
 TARGET = "ctranslate2"
 MIN_POSITIONS = 1024  # rows of a table of positions, where the model's longest text is shorter
-ACTIVATIONS = {"RELU": 0, "SWISH": 2, "GELU": 3}  # ctranslate2.specs.common_spec.Activation
+ACTIVATIONS = {"RELU": 0, "SWISH": 2, "GELU": 3, "GELU_SIGMOID": 4}  # ctranslate2.specs.common_spec.Activation
 LAYER_NORM_EPS, RMS_NORM_EPS = 1e-5, 1e-6  # CTranslate2's own, where a model's configuration names none
 
 
