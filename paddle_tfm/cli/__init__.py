@@ -33,11 +33,14 @@ VERBS = {
     "report": "One page: a run's model card, or the comparison of several.",
     "evaluate": "Score a trained run.",
     "translate": "Translate, or continue texts, with a trained run.",
+    "import": "Make a run of a model that another toolkit trained.",
     "export": "Write a trained run for an engine made for decoding.",
     "board": "Open the curves in VisualDL.",
     "doctor": "Say what is wrong with the installation, and how to mend it.",
     "completion": "Print the shell's completion script.",
 }
+
+MODULES = {"import": "imports"}  # verb -> its module, where that cannot be called so
 
 
 class Verbs(click.Group):
@@ -51,7 +54,7 @@ class Verbs(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        return translated(importlib.import_module(f"paddle_tfm.cli.{name.replace('-', '_')}").command)
+        return translated(importlib.import_module(f"paddle_tfm.cli.{MODULES.get(name, name)}").command)
 
     def resolve_command(self, context: click.Context, arguments: list[str]):
         try:

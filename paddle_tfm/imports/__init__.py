@@ -1,0 +1,2 @@
+"""Models that others trained, as runs: what their files ask for, in components of ours, and the proof that these compute
+the same."""
