@@ -22,10 +22,11 @@ class Beam(Bounded):
     has up to `size` outputs, best first.
 
     Options: size; alpha (0: none); penalty: `gnmt` as above, or `power`, log p(y) / |y|^alpha; narrowing: each finished
-    output takes a place of the beam away, which has fewer from then on (arXiv:1409.3215; Marian, with power); max_ratio and max_extra bound the output at max_ratio · source length + max_extra
-    tokens, max_length at so many; min_length: no end before so many tokens, whatever max_ratio says; no_repeat_ngram:
-    no run of so many tokens twice in an output (arXiv:1705.04304; 0: any); unknown: whether the unknown piece may be
-    written.
+    output takes a place of the beam away, which has fewer from then on, and what reaches the bound is cut there, without
+    an end (arXiv:1409.3215; Marian, with power); max_ratio and max_extra bound the output at max_ratio · source length
+    + max_extra tokens, max_length at so many; min_length: no end before so many tokens, whatever max_ratio says;
+    no_repeat_ngram: no run of so many tokens twice in an output (arXiv:1705.04304; 0: any); unknown: whether the
+    unknown piece may be written.
     """
 
     greedy_with = {"size": 1, "alpha": 0.0}
@@ -68,6 +69,10 @@ class Beam(Bounded):
                 if length > max_lengths[sentence]:
                     ranked = [(score + ends[row + i], i, decoding.eos) for i, (_, score) in enumerate(old)]
                 survivors = self._advance(sentence, ranked, old, beams, finished, decoding.eos)
+                if self.narrowing and length == max_lengths[sentence]:
+                    cut = [(score / self.penalty(length), Hypothesis(ids, score)) for ids, score in beams[sentence]]
+                    finished[sentence] += cut
+                    beams[sentence] = []
                 if beams[sentence] and not self._settled(
                     finished[sentence], beams[sentence], max_lengths[sentence], wanted
                 ):
