@@ -11,7 +11,9 @@ from paddle_tfm.cli.common import console, create_registry, note, plugin_option,
 
 @click.command(name="import")
 @click.argument("path", type=click.Path(path_type=Path, exists=True), metavar="PATH")
-@click.option("--out", "folder", type=click.Path(path_type=Path), metavar="DIR", required=True, help="The run's folder.")
+@click.option(
+    "--out", "folder", type=click.Path(path_type=Path), metavar="DIR", required=True, help="The run's folder."
+)
 @click.option(
     "--compare",
     "compared",

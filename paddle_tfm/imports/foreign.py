@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import sentencepiece
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import content
 from paddle_tfm.language import _
 
 # The logit of padding and begin, which other toolkits do not have: float32's exp of it is 0 beside any other logit.
@@ -17,25 +19,32 @@ IMPOSSIBLE = -300.0
 
 
 class Side(NamedTuple):
-    """The pieces of a side by their ids there, which of these is the end and which is unknown, and the content of its
-    SentencePiece model; None: its texts come cut into pieces."""
+    """The pieces of a side by their ids there, which of these is the end, which is unknown, and which, if there is one,
+    is padding and which the begin alone; and the content of its SentencePiece model, None: its texts come cut."""
 
     pieces: Sequence[str]
     end: int
     unknown: int
     sentencepiece: bytes | None
+    padding: int | None = None
+    begin: int | None = None
 
     def order(self) -> list[int]:
         """The ids there of our pieces from `vocabulary.EOS` on: end, unknown, and all others in their order."""
-        return [self.end, self.unknown, *(i for i in range(len(self.pieces)) if i not in (self.end, self.unknown))]
+        special = (self.padding, self.begin, self.end, self.unknown)
+        return [self.end, self.unknown, *(i for i in range(len(self.pieces)) if i not in special)]
 
     def own_pieces(self) -> list[str]:
         """What our vocabulary holds beside the special pieces."""
         return [self.pieces[i] for i in self.order()[2:]]
 
     def rows(self, table: np.ndarray, first: float = 0.0) -> np.ndarray:
-        """Rows by their ids there → by ours; those of padding and begin are `first`."""
-        return np.concatenate([np.full_like(table[:2], first), table[self.order()]])
+        """Rows by their ids there → by ours; those of padding and begin are `first` where there are no such pieces."""
+        special = np.full_like(table[:2], first)
+        for row, i in enumerate((self.padding, self.begin)):
+            if i is not None:
+                special[row] = table[i]
+        return np.concatenate([special, table[self.order()]])
 
 
 @dataclass
@@ -74,7 +83,9 @@ class Weights:
             UserError: it is not there, or of another shape.
         """
         if name not in self.arrays:
-            raise UserError(_("{file}: there is no matrix {name}, which the model needs").format(file=self.file, name=name))
+            raise UserError(
+                _("{file}: there is no matrix {name}, which the model needs").format(file=self.file, name=name)
+            )
         self.left.discard(name)
         array = self.arrays[name]
         if len(shape) == 1 and array.ndim == 2 and array.shape[0] == 1:
@@ -90,5 +101,21 @@ class Weights:
     def require_all_taken(self) -> None:
         """Raises UserError where a matrix is left, with which nothing here would compute."""
         if self.left:
-            text = _("{file}: {number} of its matrices belong to no part of the model that is known here, such as {name}")
+            text = _(
+                "{file}: {number} of its matrices belong to no part of the model that is known here, such as {name}"
+            )
             raise UserError(text.format(file=self.file, number=len(self.left), name=min(self.left)))
+
+
+def sentencepiece_of(file: Path) -> sentencepiece.SentencePieceProcessor:
+    """The SentencePiece model of a file.
+
+    Raises:
+        UserError: it cannot be read, or is none.
+    """
+    try:
+        return sentencepiece.SentencePieceProcessor(model_proto=content(file))
+    except OSError as error:
+        raise UserError(_("{path}: cannot be read: {why}").format(path=file, why=error.strerror)) from error
+    except RuntimeError as error:
+        raise UserError(_("{path}: no SentencePiece model").format(path=file)) from error

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sentencepiece
 import yaml
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import content
-from paddle_tfm.imports.foreign import IMPOSSIBLE, Foreign, Side, Weights
+from paddle_tfm.imports.foreign import IMPOSSIBLE, Foreign, Side, Weights, sentencepiece_of
 from paddle_tfm.imports.marian_options import NAME, Options
 from paddle_tfm.imports.npz import read_npz
 from paddle_tfm.language import _
@@ -113,7 +112,9 @@ def _sides(folder: Path, decoder: Mapping[str, Any], options: Options) -> Iterat
     if not files:
         files = sorted({*folder.glob("*vocab*.yml"), *folder.glob("*vocab*.spm")})
     if len(files) not in (1, 2):
-        text = _("{folder}: its vocabularies are not known: name one or two in `vocabs:` of decoder.yml (there are {files})")
+        text = _(
+            "{folder}: its vocabularies are not known: name one or two in `vocabs:` of decoder.yml (there are {files})"
+        )
         raise UserError(text.format(folder=folder, files=", ".join(each.name for each in files) or _("none")))
     for side, file, rows in zip(("source", "target"), [files[0], files[-1]], options.values["dim-vocabs"]):
         yield _side(side, file, rows, folder)
@@ -121,7 +122,7 @@ def _sides(folder: Path, decoder: Mapping[str, Any], options: Options) -> Iterat
 
 def _side(side: str, file: Path, rows: int, folder: Path) -> Side:
     if file.suffix == ".spm":
-        processor = _sentencepiece(file)
+        processor = sentencepiece_of(file)
         pieces = [processor.id_to_piece(i) for i in range(len(processor))]
         end, unknown, spm = processor.eos_id(), processor.unk_id(), content(file)
     else:
@@ -134,7 +135,7 @@ def _side(side: str, file: Path, rows: int, folder: Path) -> Side:
             raise UserError(text.format(folder=folder))
         spm = None
         if model is not None:
-            _sentencepiece(model)
+            sentencepiece_of(model)
             spm = content(model)
     if len(pieces) > rows:
         pieces = pieces[:rows]  # as Marian does: it reads no more of a vocabulary
@@ -142,15 +143,6 @@ def _side(side: str, file: Path, rows: int, folder: Path) -> Side:
     if not 0 <= end < rows or not 0 <= unknown < rows:
         raise UserError(_("{file}: it has no end or no unknown piece").format(file=file))
     return Side(pieces, end, unknown, spm)
-
-
-def _sentencepiece(file: Path) -> sentencepiece.SentencePieceProcessor:
-    try:
-        return sentencepiece.SentencePieceProcessor(model_proto=content(file))
-    except OSError as error:
-        raise UserError(_("{path}: cannot be read: {why}").format(path=file, why=error.strerror)) from error
-    except RuntimeError as error:
-        raise UserError(_("{path}: no SentencePiece model").format(path=file)) from error
 
 
 def _pieces(file: Path) -> list[str]:
@@ -238,7 +230,9 @@ def _output(options: Options, weights: Weights, side: Side) -> Iterator[tuple[st
         yield "head.bias", side.rows(bias, IMPOSSIBLE)
         return
     is_old = f"{name}_W" in weights
-    matrix = weights.take(f"{name}_W", options.width, size).T if is_old else weights.take(f"{name}_Wt", size, options.width)
+    matrix = (
+        weights.take(f"{name}_W", options.width, size).T if is_old else weights.take(f"{name}_Wt", size, options.width)
+    )
     yield "head.output.weight", np.ascontiguousarray(side.rows(matrix).T)
     yield "head.output.bias", side.rows(bias, IMPOSSIBLE)
 

@@ -89,7 +89,12 @@ class Options:
                 raise UserError(_("{file}: {name} has no `{key}`").format(file=file, name=NAME, key=key))
         for key, value in values.items():
             usual = USUAL.get(str(key), ())
-            if key in OF_OTHERS or (key in READ and key not in USUAL) or value in usual or (not value and key != "type"):
+            if (
+                key in OF_OTHERS
+                or (key in READ and key not in USUAL)
+                or value in usual
+                or (not value and key != "type")
+            ):
                 continue
             allowed = _(" (known is {value})").format(value=usual[0]) if usual else ""
             text = _("{file}: it asks for `{key}: {value}`, which nothing here computes{allowed}")
@@ -99,7 +104,9 @@ class Options:
         self.before, self.after = self._letters("preprocess", "dnr"), self._letters("postprocess", "danr")
         self.embedding, self.top = self._letters("postprocess-emb", "dnr"), self._letters("postprocess-top", "danr")
         norms = {"layer": "n", "rms": "r"}
-        used = [name for name, letter in norms.items() if letter in self.before + self.after + self.embedding + self.top]
+        used = [
+            name for name, letter in norms.items() if letter in self.before + self.after + self.embedding + self.top
+        ]
         if len(used) > 1:
             text = _("{file}: it asks for layer norm (n) and RMS norm (r) in one model, which nothing here computes")
             raise UserError(text.format(file=file))
@@ -130,7 +137,9 @@ class Options:
         """An option that is a number from 0 on. Raises UserError: it is none, or 0 where there is no default."""
         value = self.values.get(key, default)
         if not isinstance(value, int) or value < (0 if default else 1):
-            raise UserError(_("{file}: `{key}` must be a number, but is {value}").format(file=self.file, key=key, value=value))
+            raise UserError(
+                _("{file}: `{key}` must be a number, but is {value}").format(file=self.file, key=key, value=value)
+            )
         return value
 
     def _letters(self, key: str, allowed: str) -> str:
@@ -147,7 +156,9 @@ class Options:
         if "n" not in self.before or (self.version >= NORMS_KEYS and (side == "encoder" or self.as_trained)):
             return None
         if self.norm != "layer":
-            text = _("{file}: Marian decodes RMS norm before self-attention in a way that nothing here computes; {remedy}")
+            text = _(
+                "{file}: Marian decodes RMS norm before self-attention in a way that nothing here computes; {remedy}"
+            )
             remedy = _("--as-trained computes what its training did")
             raise UserError(text.format(file=self.file, remedy=remedy))
         return {"name": "raw_keys", "eps": EPS, **({"first": True} if self.version >= NORMS_KEYS else {})}

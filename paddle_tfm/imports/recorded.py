@@ -122,9 +122,10 @@ def compare(run: Run, registry: Registry, recorded: Recorded) -> Outcome:
     of_recipe = run.recipe["search"] if recorded.search is None else recorded.search
     search: Search = registry.build("search", of_recipe)
     sources, outputs = read_lines(recorded.source), read_lines(recorded.output)
-    rows = [i for i, line in enumerate(sources) if line.strip()]
-    examples = [_encoded(run.codec, sources[i], recorded.source.suffix == PIECES) for i in rows]
-    rows, examples = zip(*[pair for pair in zip(rows, examples) if len(pair[1].source) <= run.model.max_length])
+    is_cut = recorded.source.suffix == PIECES
+    encoded = [(i, _encoded(run.codec, line, is_cut)) for i, line in enumerate(sources) if line.strip()]
+    encoded = [(i, example) for i, example in encoded if len(example.source) <= run.model.max_length]
+    rows, examples = [i for i, _example in encoded], [example for _i, example in encoded]
     hypotheses = [several[0] for several in decode_all(run.model, examples, search, wanted=1)]
     is_cut = recorded.output.suffix == PIECES
     theirs = [outputs[i].split() if is_cut else run.codec.target.tokenize(outputs[i]) for i in rows]
@@ -138,8 +139,14 @@ def compare(run: Run, registry: Registry, recorded: Recorded) -> Outcome:
         nats = _nats(run, search, example, ours, ids)
         different.append(Difference(i + 1, own_text, squeezed(run.codec.text(pieces)), nats))
     ties = [each.nats for each in different if abs(each.nats) < NOISE]
-    named = str(recorded.source), str(recorded.output), dict(of_recipe) if isinstance(of_recipe, dict) else {"name": of_recipe}
-    return Outcome(*named, len(rows), len(rows) - len(different), len(ties), max(map(abs, ties), default=0.0), different)
+    named = (
+        str(recorded.source),
+        str(recorded.output),
+        dict(of_recipe) if isinstance(of_recipe, dict) else {"name": of_recipe},
+    )
+    return Outcome(
+        *named, len(rows), len(rows) - len(different), len(ties), max(map(abs, ties), default=0.0), different
+    )
 
 
 def _encoded(codec: Codec, line: str, is_cut: bool) -> Encoded:

@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, remove, write_whole
+from paddle_tfm.imports import PROOF
 from paddle_tfm.imports.foreign import Foreign
 from paddle_tfm.imports.recorded import Outcome, Recorded, compare, texts_of
 from paddle_tfm.language import _
 from paddle_tfm.model.build import build
 from paddle_tfm.model.size import matrix_parameters
+from paddle_tfm.protocols import SPLITS
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.plan import Plan, plan_run
@@ -26,11 +26,10 @@ from paddle_tfm.registry import Registry
 from paddle_tfm.train import checkpoint
 from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.finish import FinalTests, results_of, write_results
-from paddle_tfm.train.logs import append_row
+from paddle_tfm.train.logs import LOGS, append_row
 from paddle_tfm.train.progress import Progress
 from paddle_tfm.train.run import Run, write_start
 
-PROOF = "proof.json"
 Report = Callable[[str], None]
 
 
@@ -66,7 +65,7 @@ def _import(
     has_texts = task is not None or bool(recorded)
     if task is None:
         texts = [str(folder / "texts" / name) for name in ("source.txt", "target.txt")]
-        task = {"name": "parallel", "train": texts, "valid": texts, "test": texts}
+        task = {"name": "parallel", **{split: list(texts) for split in SPLITS}}
     plan = _plan(foreign, folder, task, registry)
     codec = Codec.load(plan, folder / "codec")
     model = build(plan.sound_model, len(codec.source_vocabulary), len(codec.target_vocabulary))
@@ -76,7 +75,7 @@ def _import(
     if recorded:
         _write_texts(folder / "texts", *texts_of(recorded[-1], codec))
     if has_texts:
-        corpus = load_corpus(plan, ["valid", "test"])
+        corpus = load_corpus(plan)
         run.fingerprint, run.encoded = corpus.fingerprint, corpus.encode(codec)
     write_start(run)
     outcomes = []
@@ -105,7 +104,9 @@ def _plan(foreign: Foreign, folder: Path, task: Any, registry: Registry) -> Plan
     """The plan of the recipe, whose files are those of the run."""
     codec = {side: folder / "codec" / side for side in foreign.sides}
     tokenizers: dict[str, Any] = {
-        name: "space" if side.sentencepiece is None else {"name": "sentencepiece_file", "file": str(codec[name] / "sentencepiece.model")}
+        name: "space"
+        if side.sentencepiece is None
+        else {"name": "sentencepiece_file", "file": str(codec[name] / "sentencepiece.model")}
         for name, side in foreign.sides.items()
     }
     source, target = foreign.sides.values()
@@ -138,6 +139,8 @@ def _write_texts(folder: Path, sources: Sequence[str], outputs: Sequence[str]) -
 def _finish(run: Run, report: Report | None) -> None:
     """Save the weights and write the results: scores where there are texts (`report` is given)."""
     progress, results = Progress(), _without_scores(run)
+    for log in LOGS:
+        (run.folder / log).touch()
     if report is not None:
         report(_("scoring {number} sentences").format(number=f"{len(run.encoded['valid']):,}"))
         score = Scorer(run, lambda done: None)
@@ -147,7 +150,9 @@ def _finish(run: Run, report: Report | None) -> None:
         final = FinalTests(run, score, run.search())
         final.do()
         results = results_of(run, progress, 0.0, score, final)
-    checkpoint.save(run.folder / "checkpoints" / "best", run.model, progress.model_dump(), identity=str(run.identity()["hash"]))
+    checkpoint.save(
+        run.folder / "checkpoints" / "best", run.model, progress.model_dump(), identity=str(run.identity()["hash"])
+    )
     write_results(run.folder, results)
 
 

@@ -22,7 +22,7 @@ class Beam(Bounded):
     has up to `size` outputs, best first.
 
     Options: size; alpha (0: none); penalty: `gnmt` as above, or `power`, log p(y) / |y|^alpha; narrowing: each finished
-    output takes a place of the beam away, which has fewer from then on, and what reaches the bound is cut there, without
+    output takes a place of the beam away, which has fewer from then on, and what reaches the bound is cut there without
     an end (arXiv:1409.3215; Marian, with power); max_ratio and max_extra bound the output at max_ratio · source length
     + max_extra tokens, max_length at so many; min_length: no end before so many tokens, whatever max_ratio says;
     no_repeat_ngram: no run of so many tokens twice in an output (arXiv:1705.04304; 0: any); unknown: whether the

@@ -42,12 +42,14 @@ class Variables:
         positions: the longest text that its tables hold.
         prompt_at_once: of a decoder-only model, whether a prompt may be fed at once. Where its attention has a window
             or a bias by distance, CTranslate2 (4.8) is right for one token at a time only.
+        source_end: whether the source has an end token.
     """
 
     arrays: dict[str, Any]
     eps: float | None
     positions: int
     prompt_at_once: bool
+    source_end: bool = True
 
 
 def variables(model: Transformer, rules: Rules, quantization: str = "float32") -> Variables:
@@ -84,7 +86,7 @@ class _Exporter:
         for scope, projections, gain, cross in self.cosines:
             projections.normalize(gain, RMS_NORM_EPS if eps is None else eps, self.quantization != "int16")
             self._put(scope, projections.variables(cross))
-        return Variables(self.arrays, eps, self.length, self.prompt_at_once)
+        return Variables(self.arrays, eps, self.length, self.prompt_at_once, model.source_end)
 
     # ------------------------------------------------------------------------------------------------------ components
 
