@@ -186,6 +186,8 @@ class _Exporter:
     def _placement(self, scope: str, branches: list[str], layer: Layer, answer: Mapping[str, Any]) -> None:
         if answer.get("embedding") is not None:
             self._norm(f"{scope.split('/')[0]}/layernorm_embedding", answer["embedding"])
+        if answer.get("top") is not None:
+            self._norm(f"{scope.split('/')[0]}/layer_norm", answer["top"])
         if "shared" in answer:
             if len(branches) > 2 or scope.startswith("encoder"):
                 reason = "runs sublayers side by side, which CTranslate2 does in decoder-only models alone"
