@@ -40,8 +40,6 @@ VERBS = {
     "completion": "Print the shell's completion script.",
 }
 
-MODULES = {"import": "imports"}  # verb -> its module, where that cannot be called so
-
 
 class Verbs(click.Group):
     """Loads a verb's module when the verb is used."""
@@ -54,7 +52,7 @@ class Verbs(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        return translated(importlib.import_module(f"paddle_tfm.cli.{MODULES.get(name, name)}").command)
+        return translated(importlib.import_module(f"paddle_tfm.cli.{name}").command)
 
     def resolve_command(self, context: click.Context, arguments: list[str]):
         try:

@@ -64,7 +64,7 @@ def read_argos(path: Path) -> Foreign:
             folder = Path(name)
             members = {Path(member.filename).name: member for member in package.infolist() if not member.is_dir()}
             if "sentencepiece.model" not in members:
-                text = _("{path}: it has no sentencepiece.model (there is {files})")
+                text = "{path}: it has no sentencepiece.model (there is {files})"
                 raise UserError(text.format(path=path, files=", ".join(sorted(members)[:10])))
             wanted = {name: members[name] for name in members if re.fullmatch(r"[\w.-]+\.(bin|json|txt|model)", name)}
             memory.require(sum(member.file_size for member in wanted.values()), str(path))
@@ -74,7 +74,7 @@ def read_argos(path: Path) -> Foreign:
     except FileNotFoundError as error:
         raise UserError(_("{path}: no such file").format(path=path)) from error
     except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError) as error:
-        raise UserError(_("{path}: no .argosmodel that can be read: {why}").format(path=path, why=error)) from error
+        raise UserError(f"{path}: no .argosmodel that can be read: {error}") from error
     foreign.origin["model"] = str(path)
     return foreign
 
@@ -95,7 +95,7 @@ class _Bytes:
     def take(self, number: int) -> memoryview:
         """The next bytes. Raises UserError: there are not so many."""
         if self.at + number > len(self.data):
-            raise UserError(_("{path}: damaged: it ends too early").format(path=self.file))
+            raise UserError(f"{self.file}: damaged: it ends too early")
         self.at += number
         return self.data[self.at - number : self.at]
 
@@ -112,10 +112,10 @@ def _arrays(file: Path) -> tuple[dict[str, np.ndarray], list[str]]:
     """The variables of `model.bin`, those of fewer bits as float32; and what is to be said of these."""
     data = _Bytes(file)
     if (version := data.number("I")) != VERSION:
-        text = _("{path}: the binary format must be version {wanted}, but is {version}; convert the model again")
-        raise UserError(text.format(path=file, wanted=VERSION, version=version))
+        sentence = f"{file}: the binary format must be version {VERSION}, but is {version}; convert the model again"
+        raise UserError(sentence)
     if (spec := data.text()) != "TransformerSpec":
-        raise UserError(_("{path}: it must hold a TransformerSpec, but holds '{spec}'").format(path=file, spec=spec))
+        raise UserError(f"{file}: it must hold a TransformerSpec, but holds '{spec}'")
     data.number("I")  # the specification's revision
     stored: dict[str, np.ndarray] = {}
     for _variable in range(data.number("I")):
@@ -123,7 +123,7 @@ def _arrays(file: Path) -> tuple[dict[str, np.ndarray], list[str]]:
         shape = [data.number("I") for _dimension in range(rank)]
         kind, size = data.number("B"), data.number("I")
         if kind >= len(TYPES) or math.prod(shape) * np.dtype(TYPES[kind]).itemsize != size:
-            raise UserError(_("{path}: damaged: {name} is not of its size").format(path=file, name=name))
+            raise UserError(f"{file}: damaged: {name} is not of its size")
         array = np.frombuffer(data.take(size), TYPES[kind]).reshape(shape)
         stored[name] = (array.astype(np.uint32) << 16).view(np.float32) if kind == BFLOAT16 else array
     scales = [name for name in stored if name.endswith("weight_scale")]
@@ -137,7 +137,7 @@ def _arrays(file: Path) -> tuple[dict[str, np.ndarray], list[str]]:
         if name in stored:
             stored[alias] = stored[name]
         elif not name.endswith("weight_scale"):
-            raise UserError(_("{path}: damaged: there is no {name}").format(path=file, name=name))
+            raise UserError(f"{file}: damaged: there is no {name}")
     stored = {name: array.astype(np.float32) if array.dtype.kind == "f" else array for name, array in stored.items()}
     text = _("its matrices are of {kind}, and are float32 from now on: what their rounding has lost stays lost")
     return stored, [text.format(kind=kind) for kind in sorted(kinds)]
@@ -158,16 +158,14 @@ class _Reader:
             if kind in ("queries_scale", "head_dim", "num_heads_kv") or NUMBERS.get(kind) or not value:
                 weights.left.discard(name)
             else:
-                text = _("{file}: it asks for `{name}: {value}`, which nothing here computes")
-                raise UserError(text.format(file=weights.file, name=name, value=value))
+                sentence = f"{weights.file}: it asks for `{name}: {value}`, which nothing here computes"
+                raise UserError(sentence)
 
     def model(self) -> Foreign:
         """The whole model."""
         config, weights = self.config, self.weights
         if config.get("add_source_bos"):
-            raise UserError(
-                _("{folder}: it asks for `add_source_bos`, which nothing here computes").format(folder=self.folder)
-            )
+            raise UserError(f"{self.folder}: it asks for `add_source_bos`, which nothing here computes")
         tables = {
             side: self._matrix(scope).T
             for side, scope in (("encoder", "encoder/embeddings_0"), ("decoder", "decoder/embeddings"))
@@ -187,15 +185,13 @@ class _Reader:
             if side == "decoder" and not self._number("decoder/start_from_zero_embedding"):
                 start = str(config.get("decoder_start_token", config.get("bos_token", "<s>")))
                 if start not in sides[name].pieces:
-                    raise UserError(_("{folder}: there is no piece {name}").format(folder=self.folder, name=start))
+                    raise UserError(f"{self.folder}: there is no piece {start}")
                 rows[1] = tables[side][sides[name].pieces.index(start)]
             self.ours[f"{name}_embedding.weight"] = rows
         head = self._head(sides["target"], tables["decoder"])
         weights.require_all_taken()
         if len(self.norms) > 1:
-            raise UserError(
-                _("{file}: it has layer norms and RMS norms, which nothing here computes").format(file=weights.file)
-            )
+            raise UserError(f"{weights.file}: it has layer norms and RMS norms, which nothing here computes")
         norm = next(iter(self.norms), "layer")
         eps = config.get("layer_norm_epsilon") or {"layer": 1e-5, "rms": 1e-6}[norm]
         encoder, decoder = stacks["encoder"], stacks["decoder"]
@@ -218,11 +214,7 @@ class _Reader:
             model[part] = encoder[part] if same else {"encoder": encoder[part], "decoder": decoder[part]}
         for part in ("heads", "inner", "scaled"):
             if encoder[part] != decoder[part]:
-                raise UserError(
-                    _("{file}: its stacks differ in {what}, which nothing here has").format(
-                        file=weights.file, what=part
-                    )
-                )
+                raise UserError(f"{weights.file}: its stacks differ in {part}, which nothing here has")
         search = {"name": "beam", "size": 5, "alpha": 1.0, "penalty": "power"}
         recipe = {"model": model, "search": search, "evaluate": {"search": "greedy"}}
         origin = {"toolkit": "CTranslate2", "version": "", "model": str(weights.file)}
@@ -260,18 +252,14 @@ class _Reader:
         file, is_pre = self.weights.file, bool(self._number(f"{side}/pre_norm", 1.0))
         layers = {int(match[1]) for name in self.weights.arrays if (match := re.match(rf"{side}/layer_(\d+)/", name))}
         if layers != set(range(len(layers))) or not layers:
-            raise UserError(_("{file}: damaged: the {side} lacks a layer").format(file=file, side=side))
+            raise UserError(f"{file}: damaged: the {side} lacks a layer")
         heads, scale = int(self._number(f"{side}/num_heads", 8)), self._number(f"{side}/scale_embeddings", 1.0)
         if heads < 1 or width % heads:
-            raise UserError(
-                _("{file}: {heads} heads must divide the width {width}").format(file=file, heads=heads, width=width)
-            )
+            raise UserError(f"{file}: {heads} heads must divide the width {width}")
         is_flag = self.numbers.get(f"{side}/scale_embeddings", np.int8(1)).dtype == np.int8
         scaled = bool(scale) if is_flag else not math.isclose(scale, 1.0)
         if scaled and not is_flag and not math.isclose(scale, math.sqrt(width), rel_tol=1e-5):
-            raise UserError(
-                _("{file}: it multiplies embeddings by {scale}, which nothing here does").format(file=file, scale=scale)
-            )
+            raise UserError(f"{file}: it multiplies embeddings by {scale}, which nothing here does")
         last = f"{side}.layers.{len(layers) - 1}.placement"
         names = (
             ["self_attention", "cross_attention", "feed_forward"]
@@ -316,13 +304,13 @@ class _Reader:
         groups = [parts, ("output",)] if len(parts) == 3 else [parts, ("key", "value"), ("output",)]
         of_head = int(self._number(f"{scope}/head_dim", width // heads)) or width // heads
         if of_head * heads != width or int(self._number(f"{scope}/num_heads_kv", heads)) not in (0, heads):
-            text = _("{file}: {name} has heads of another number or width, which are not read")
-            raise UserError(text.format(file=self.weights.file, name=scope))
+            sentence = f"{self.weights.file}: {scope} has heads of another number or width, which are not read"
+            raise UserError(sentence)
         scale = self._number(f"{scope}/queries_scale", of_head**-0.5) * math.sqrt(of_head)
         for number, group in enumerate(groups):
             weight, bias = self._linear(f"{scope}/linear_{number}")
             if weight.shape != (width, width * len(group)):
-                text = _("{file}: {name} must have the shape {wanted}, but has {shape}")
+                text = "{file}: {name} must have the shape {wanted}, but has {shape}"
                 wanted = [width * len(group), width]
                 named = f"{scope}/linear_{number}/weight"
                 raise UserError(text.format(file=self.weights.file, name=named, wanted=wanted, shape=[*weight.T.shape]))
@@ -335,8 +323,10 @@ class _Reader:
         code, is_gated = int(self._number(f"{side}/activation")), f"{scope}/linear_0_noact/weight" in self.weights
         known: Mapping[int, Any] = GATED if is_gated else ACTIVATIONS
         if code not in known:
-            text = _("{file}: its activation, number {number} of CTranslate2, is none that is computed here")
-            raise UserError(text.format(file=self.weights.file, number=code))
+            sentence = (
+                f"{self.weights.file}: its activation, number {code} of CTranslate2, is none that is computed here"
+            )
+            raise UserError(sentence)
         inner = {"linear_0": "gate", "linear_0_noact": "up"} if is_gated else {"linear_0": "inner"}
         for theirs, part in {**inner, "linear_1": "output"}.items():
             weight, bias = self._linear(f"{scope}/{theirs}")
@@ -347,11 +337,11 @@ class _Reader:
         """The encoding whose vectors are those of the table, and for how many positions they are known."""
         name = f"{side}/position_encodings/encodings"
         if name not in self.weights:
-            text = _("{file}: there is no {name}: its positions are none that are read")
-            raise UserError(text.format(file=self.weights.file, name=name))
+            sentence = f"{self.weights.file}: there is no {name}: its positions are none that are read"
+            raise UserError(sentence)
         table = self.weights.take(name, *self.weights.arrays[name].shape)
         if table.ndim != 2 or table.shape[1] != width:
-            raise UserError(_("{file}: {name} must be as wide as the model").format(file=self.weights.file, name=name))
+            raise UserError(f"{self.weights.file}: {name} must be as wide as the model")
         if not table.any():
             return "none", len(table)
         positions, channel = np.arange(len(table))[:, None], np.arange(width)
@@ -385,7 +375,7 @@ class _Reader:
         end, unknown, begin = places["eos_token"], places["unk_token"], places["bos_token"]
         if end is None or unknown is None:
             raise UserError(
-                _("{folder}: the vocabulary has no {name}").format(
+                "{folder}: the vocabulary has no {name}".format(
                     folder=self.folder, name=config["eos_token" if end is None else "unk_token"]
                 )
             )
@@ -407,15 +397,11 @@ class _Reader:
             try:
                 pieces = json.loads(text) if path.suffix == ".json" else text.rstrip("\n").split("\n")
             except ValueError as error:
-                raise UserError(_("{path}: damaged: {why}").format(path=path, why=error)) from error
+                raise UserError(f"{path}: damaged: {error}") from error
             if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
-                raise UserError(_("{path}: must hold a list of pieces").format(path=path))
+                raise UserError(f"{path}: must hold a list of pieces")
             return pieces
-        raise UserError(
-            _("{folder}: there is no {name}_vocabulary.json and no shared_vocabulary.json").format(
-                folder=self.folder, name=name
-            )
-        )
+        raise UserError(f"{self.folder}: there is no {name}_vocabulary.json and no shared_vocabulary.json")
 
     def _sentencepiece(self, name: str) -> bytes | None:
         files = (f"{name}/sentencepiece.model", f"{name}.spm", "sentencepiece.model", f"{name}.model")

@@ -91,20 +91,18 @@ class Weights:
         if len(shape) == 1 and array.ndim == 2 and array.shape[0] == 1:
             array = array[0]
         if array.shape != shape:
-            text = _("{file}: {name} must have the shape {wanted}, but has {shape}")
-            raise UserError(text.format(file=self.file, name=name, wanted=[*shape], shape=[*self.arrays[name].shape]))
+            sentence = f"{self.file}: {name} must have the shape {[*shape]}, but has {[*self.arrays[name].shape]}"
+            raise UserError(sentence)
         if array.dtype.kind != "f":
-            text = _("{file}: {name} must hold floating-point numbers, but holds {type}")
-            raise UserError(text.format(file=self.file, name=name, type=array.dtype.name))
+            sentence = f"{self.file}: {name} must hold floating-point numbers, but holds {array.dtype.name}"
+            raise UserError(sentence)
         return np.ascontiguousarray(array, np.float32)
 
     def require_all_taken(self) -> None:
         """Raises UserError where a matrix is left, with which nothing here would compute."""
         if self.left:
-            text = _(
-                "{file}: {number} of its matrices belong to no part of the model that is known here, such as {name}"
-            )
-            raise UserError(text.format(file=self.file, number=len(self.left), name=min(self.left)))
+            sentence = f"{len(self.left)} of its matrices belong to no part of the model that is known here"
+            raise UserError(f"{self.file}: {sentence}, such as {min(self.left)}")
 
 
 def sentencepiece_of(file: Path) -> sentencepiece.SentencePieceProcessor:
@@ -118,4 +116,4 @@ def sentencepiece_of(file: Path) -> sentencepiece.SentencePieceProcessor:
     except OSError as error:
         raise UserError(_("{path}: cannot be read: {why}").format(path=file, why=error.strerror)) from error
     except RuntimeError as error:
-        raise UserError(_("{path}: no SentencePiece model").format(path=file)) from error
+        raise UserError(f"{file}: no SentencePiece model") from error

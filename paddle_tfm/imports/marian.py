@@ -56,7 +56,7 @@ def read_marian(path: Path, as_trained: bool = False) -> Foreign:
     origin = {"toolkit": "Marian", "version": str(options.values.get("version", "?")), "model": str(model)}
     shared = sides["source"].pieces == sides["target"].pieces
     if options.shares_embeddings and not shared:
-        raise UserError(_("{file}: its sides share an embedding, but not a vocabulary").format(file=model))
+        raise UserError(f"{model}: its sides share an embedding, but not a vocabulary")
     return Foreign(origin, recipe, ours, sides, shared, remarks)
 
 
@@ -71,7 +71,7 @@ def _decoder(path: Path, folder: Path) -> dict[str, Any]:
         return {}
     values = _yaml(named[0], yaml.SafeLoader)
     if not isinstance(values, dict):
-        raise UserError(_("{file}: must hold options of Marian's decoder").format(file=named[0]))
+        raise UserError(f"{named[0]}: must hold options of Marian's decoder")
     return values
 
 
@@ -82,7 +82,7 @@ def _yaml(file: Path, loader: type) -> Any:
         raise UserError(_("{path}: cannot be read: {why}").format(path=file, why=error.strerror)) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = str(error).replace("\n", " ")
-        raise UserError(_("{path}: no YAML that can be read: {why}").format(path=file, why=reason)) from error
+        raise UserError(f"{file}: no YAML that can be read: {reason}") from error
 
 
 def _listed(folder: Path, decoder: Mapping[str, Any], key: str) -> list[Path]:
@@ -103,7 +103,7 @@ def _model_file(path: Path, folder: Path, decoder: Mapping[str, Any]) -> Path:
     files = files or [each for each in sorted(folder.glob("*.npz")) if not each.name.endswith(".optimizer.npz")]
     if len(files) != 1:
         text = _("{folder}: it must hold one .npz file, but has {files}; name the file itself")
-        raise UserError(text.format(folder=folder, files=", ".join(each.name for each in files) or _("none")))
+        raise UserError(text.format(folder=folder, files=", ".join(each.name for each in files) or "none"))
     return files[0]
 
 
@@ -115,7 +115,7 @@ def _sides(folder: Path, decoder: Mapping[str, Any], options: Options) -> Iterat
         text = _(
             "{folder}: its vocabularies are not known: name one or two in `vocabs:` of decoder.yml (there are {files})"
         )
-        raise UserError(text.format(folder=folder, files=", ".join(each.name for each in files) or _("none")))
+        raise UserError(text.format(folder=folder, files=", ".join(each.name for each in files) or "none"))
     for side, file, rows in zip(("source", "target"), [files[0], files[-1]], options.values["dim-vocabs"]):
         yield _side(side, file, rows, folder)
 
@@ -141,7 +141,7 @@ def _side(side: str, file: Path, rows: int, folder: Path) -> Side:
         pieces = pieces[:rows]  # as Marian does: it reads no more of a vocabulary
     pieces += [f"<{i}>" for i in range(len(pieces), rows)]
     if not 0 <= end < rows or not 0 <= unknown < rows:
-        raise UserError(_("{file}: it has no end or no unknown piece").format(file=file))
+        raise UserError(f"{file}: it has no end or no unknown piece")
     return Side(pieces, end, unknown, spm)
 
 
@@ -152,9 +152,9 @@ def _pieces(file: Path) -> list[str]:
     try:
         by_id = {int(number): str(piece) for piece, number in values.items()}
     except (AttributeError, TypeError, ValueError) as error:
-        raise UserError(_("{file}: must hold piece: id in each line").format(file=file)) from error
+        raise UserError(f"{file}: must hold piece: id in each line") from error
     if sorted(by_id) != list(range(len(values))):
-        raise UserError(_("{file}: its ids must be those from 0 on, each once").format(file=file))
+        raise UserError(f"{file}: its ids must be those from 0 on, each once")
     return [by_id[i] for i in range(len(by_id))]
 
 
@@ -253,7 +253,7 @@ def _searches(decoder: Mapping[str, Any], remarks: list[str]) -> dict[str, Any]:
     values = {key: decoder.get(key, default) for key, default in DECODING.items()}
     for key, value in values.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-            raise UserError(_("decoder.yml: `{key}` must be a number, but is {value}").format(key=key, value=value))
+            raise UserError(f"decoder.yml: `{key}` must be a number, but is {value}")
     if values["word-penalty"]:
         remarks.append(_("decoder.yml: word-penalty {value} is left out").format(value=values["word-penalty"]))
     if decoder.get("shortlist"):

@@ -80,13 +80,13 @@ class Options:
         try:
             values = yaml.safe_load(content[:LONGEST].rstrip(b"\0").decode())
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise UserError(_("{file}: {name} is no YAML").format(file=file, name=NAME)) from error
+            raise UserError(f"{file}: {NAME} is no YAML") from error
         if not isinstance(values, Mapping):
-            raise UserError(_("{file}: {name} holds no options").format(file=file, name=NAME))
+            raise UserError(f"{file}: {NAME} holds no options")
         self.values = values
         for key in REQUIRED:
             if key not in values:
-                raise UserError(_("{file}: {name} has no `{key}`").format(file=file, name=NAME, key=key))
+                raise UserError(f"{file}: {NAME} has no `{key}`")
         for key, value in values.items():
             usual = USUAL.get(str(key), ())
             if (
@@ -108,15 +108,15 @@ class Options:
             name for name, letter in norms.items() if letter in self.before + self.after + self.embedding + self.top
         ]
         if len(used) > 1:
-            text = _("{file}: it asks for layer norm (n) and RMS norm (r) in one model, which nothing here computes")
-            raise UserError(text.format(file=file))
+            sentence = f"{file}: it asks for layer norm (n) and RMS norm (r) in one model, which nothing here computes"
+            raise UserError(sentence)
         self.norm = used[0] if used else "layer"
         steps = (self.before, self.after, self.embedding, self.top)
         self.before, self.after, self.embedding, self.top = (each.replace("r", "n") for each in steps)
         self.width, self.heads = self.number("dim-emb"), self.number("transformer-heads")
         if self.width % self.heads:
-            text = _("{file}: `transformer-heads: {heads}` must divide `dim-emb: {width}`")
-            raise UserError(text.format(file=file, heads=self.heads, width=self.width))
+            sentence = f"{file}: `transformer-heads: {self.heads}` must divide `dim-emb: {self.width}`"
+            raise UserError(sentence)
         self.depths = {"encoder": self.number("enc-depth"), "decoder": self.number("dec-depth")}
         inner = self.number("transformer-dim-ffn")
         self.inner = {"encoder": inner, "decoder": self.number("transformer-decoder-dim-ffn", inner) or inner}
@@ -126,20 +126,18 @@ class Options:
         self.has_bias = not values.get("output-omit-bias")
         self.activation = values.get("transformer-ffn-activation", "swish")
         if self.activation not in ACTIVATIONS:
-            text = _("{file}: `transformer-ffn-activation` must be one of {known}, but is {value}")
+            text = "{file}: `transformer-ffn-activation` must be one of {known}, but is {value}"
             raise UserError(text.format(file=file, known=", ".join(ACTIVATIONS), value=self.activation))
         sizes = values["dim-vocabs"]
         if not isinstance(sizes, list) or len(sizes) != 2 or not all(isinstance(size, int) for size in sizes):
-            text = _("{file}: `dim-vocabs` must be two numbers, of source and target, but is {value}")
-            raise UserError(text.format(file=file, value=sizes))
+            sentence = f"{file}: `dim-vocabs` must be two numbers, of source and target, but is {sizes}"
+            raise UserError(sentence)
 
     def number(self, key: str, default: int = 0) -> int:
         """An option that is a number from 0 on. Raises UserError: it is none, or 0 where there is no default."""
         value = self.values.get(key, default)
         if not isinstance(value, int) or value < (0 if default else 1):
-            raise UserError(
-                _("{file}: `{key}` must be a number, but is {value}").format(file=self.file, key=key, value=value)
-            )
+            raise UserError(f"{self.file}: `{key}` must be a number, but is {value}")
         return value
 
     def _letters(self, key: str, allowed: str) -> str:
@@ -156,10 +154,8 @@ class Options:
         if "n" not in self.before or (self.version >= NORMS_KEYS and (side == "encoder" or self.as_trained)):
             return None
         if self.norm != "layer":
-            text = _(
-                "{file}: Marian decodes RMS norm before self-attention in a way that nothing here computes; {remedy}"
-            )
-            remedy = _("--as-trained computes what its training did")
+            text = "{file}: Marian decodes RMS norm before self-attention in a way that nothing here computes; {remedy}"
+            remedy = "--as-trained computes what its training did"
             raise UserError(text.format(file=self.file, remedy=remedy))
         return {"name": "raw_keys", "eps": EPS, **({"first": True} if self.version >= NORMS_KEYS else {})}
 

@@ -29,18 +29,18 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
         with zipfile.ZipFile(path) as file:
             members = file.infolist()
             if len(members) > MOST_ARRAYS:
-                raise UserError(_("{path}: it holds {number} arrays").format(path=path, number=f"{len(members):,}"))
+                raise UserError("{path}: it holds {number} arrays".format(path=path, number=f"{len(members):,}"))
             memory.require(sum(member.file_size for member in members), str(path))
             for member in members:
                 name = member.filename.removesuffix(".npy")
                 if member.compress_type == zipfile.ZIP_STORED and member.file_size != member.compress_size:
-                    raise UserError(_("{path}: damaged: {name} has two sizes").format(path=path, name=name))
+                    raise UserError(f"{path}: damaged: {name} has two sizes")
                 with file.open(member) as stream:
                     arrays[name] = _array(stream, member.file_size, f"{path}: {name}")
     except FileNotFoundError as error:
         raise UserError(_("{path}: no such file").format(path=path)) from error
     except (OSError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise UserError(_("{path}: no .npz file that can be read: {why}").format(path=path, why=error)) from error
+        raise UserError(f"{path}: no .npz file that can be read: {error}") from error
     return arrays
 
 
@@ -48,15 +48,15 @@ def _array(stream, size: int, name: str) -> np.ndarray:
     """The array of a member of `size` bytes. Raises ValueError: it is none."""
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
-        raise UserError(_("{name}: an array of an unknown version").format(name=name))
+        raise UserError(f"{name}: an array of an unknown version")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, in_columns, dtype = read(stream, max_header_size=LONGEST_HEADER)
     if dtype.str not in NUMBERS:
-        text = _("{name}: must hold numbers, but holds '{type}', which is never read: it may be code")
-        raise UserError(text.format(name=name, type=dtype.str))
+        sentence = f"{name}: must hold numbers, but holds '{dtype.str}', which is never read: it may be code"
+        raise UserError(sentence)
     number = math.prod(shape)
     if number * dtype.itemsize != size - stream.tell():
-        text = _("{name}: damaged: it says that it has {wanted} bytes, but has {size}")
+        text = "{name}: damaged: it says that it has {wanted} bytes, but has {size}"
         wanted, there = number * dtype.itemsize, size - stream.tell()
         raise UserError(text.format(name=name, wanted=f"{wanted:,}", size=f"{there:,}"))
     array = np.frombuffer(stream.read(), dtype)
