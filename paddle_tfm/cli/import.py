@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from paddle_tfm.cli.common import console, create_registry, note, plugin_option, use_device, warn
+from paddle_tfm.language import _
 
 
 @click.command(name="import")
@@ -54,5 +55,8 @@ def command(path, folder, compared, task, as_trained, plugins) -> None:
     of_task = None if task is None else yaml_lines.value(task)
     outcomes = import_model(foreign, folder, registry, recorded, of_task, note)
     console().print(f"imported  {folder}", markup=False)
+    if task is None and not recorded:
+        text = _("it has no scores: put texts into {folder}/texts, source.txt and target.txt, or name some by --task")
+        note(text.format(folder=folder))
     for outcome in outcomes:
         console().print(f"proof     {outcome.sentence()}", markup=False)

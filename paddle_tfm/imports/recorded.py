@@ -23,7 +23,7 @@ from paddle_tfm.train.evaluate import log_probs
 from paddle_tfm.train.run import Run
 
 # NAME.greedy and NAME.beam6-normalize0.6, beside the source NAME.en; with .pieces where they are cut
-NAMED = re.compile(r"(.+)\.(greedy|beam(\d+)(?:-normalize(\d+(?:\.\d+)?))?)(\.pieces)?")
+NAMED = re.compile(r"(?:(.+)\.)?(?:greedy|beam(\d+)(?:-normalize(\d+(?:\.\d+)?))?)(?:\.[a-z]+)?")
 PIECES = ".pieces"
 MOST = 10_000  # sentences that are compared
 
@@ -41,13 +41,13 @@ class Recorded(NamedTuple):
         match = NAMED.fullmatch(output.name)
         if match is None:
             return cls(source, output, None)
-        return cls(source, output, marian_search(int(match[3] or 1), float(match[4] or 0.0)))
+        return cls(source, output, marian_search(int(match[2] or 1), float(match[3] or 0.0)))
 
 
 def found(folder: Path) -> Iterator[Recorded]:
     """The outputs beside a model whose names are NAMED, greedy ones first, each with its source."""
     for output in sorted(folder.iterdir(), key=lambda path: (".greedy" not in path.name, path.name)):
-        if (match := NAMED.fullmatch(output.name)) is None:
+        if (match := NAMED.fullmatch(output.name)) is None or match[1] is None:
             continue
         texts = [path for path in sorted(folder.glob(f"{match[1]}.*")) if not NAMED.fullmatch(path.name)]
         plain = [path for path in texts if path.suffix != PIECES]

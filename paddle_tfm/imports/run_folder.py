@@ -157,6 +157,7 @@ def _finish(run: Run, report: Report | None) -> None:
 
 
 def _without_scores(run: Run) -> dict[str, Any]:
+    metrics = run.metrics()
     return {
         "recipe": run.plan.run.recipe,
         "variant": run.plan.run.variant,
@@ -164,8 +165,10 @@ def _without_scores(run: Run) -> dict[str, Any]:
         "steps": 0,
         "parameters": run.parameters(),
         "matrix_parameters": matrix_parameters(run.model),
-        "directions": {},
-        "units": {},
+        **dict.fromkeys(("tokens", "seconds", "wall_seconds", "tokens_per_second"), 0),
+        **{name: {} for name in ("signatures", "tests", "caveats", "dropped")},
+        "directions": {name: metric.higher_is_better for name, metric in metrics.items()},
+        "units": {name: metric.unit for name, metric in metrics.items()},
         "valid": {},
         "test": {},
     }
