@@ -242,7 +242,7 @@ LEVELS = [
     {"inference"},
     {"train"},
     {"export"},
-    {"sweep", "comparison"},
+    {"sweep", "comparison", "imports"},
     {"card", "testing"},
     {"cli"},
     {"api"},

@@ -44,14 +44,16 @@ def command(path, folder, compared, task, as_trained, plugins) -> None:
     registry = create_registry(plugins)
     use_device("cpu")
     from paddle_tfm.imports.reading import read_model
-    from paddle_tfm.imports.recorded import Recorded, found
+    from paddle_tfm.imports.recorded import Recorded, recorded_beside
     from paddle_tfm.imports.run_folder import import_model
     from paddle_tfm.recipe import yaml_lines
 
     foreign = read_model(path, as_trained)
     for remark in foreign.remarks:
         warn(remark)
-    recorded = [Recorded.of(*files) for files in compared] or list(found(path if path.is_dir() else path.parent))
+    recorded = [Recorded.of(*files) for files in compared] or list(
+        recorded_beside(path if path.is_dir() else path.parent)
+    )
     of_task = None if task is None else yaml_lines.value(task)
     outcomes = import_model(foreign, folder, registry, recorded, of_task, note)
     console().print(f"imported  {folder}", markup=False)

@@ -44,7 +44,7 @@ class Recorded(NamedTuple):
         return cls(source, output, marian_search(int(match[2] or 1), float(match[3] or 0.0)))
 
 
-def found(folder: Path) -> Iterator[Recorded]:
+def recorded_beside(folder: Path) -> Iterator[Recorded]:
     """The outputs beside a model whose names are NAMED, greedy ones first, each with its source."""
     for output in sorted(folder.iterdir(), key=lambda path: (".greedy" not in path.name, path.name)):
         if (match := NAMED.fullmatch(output.name)) is None or match[1] is None:

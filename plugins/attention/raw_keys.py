@@ -12,8 +12,7 @@ from paddle_tfm_plugins.norm.layer import LayerNorm
 
 
 class RawKeys(MultiHead):
-    """Queries of n(x), n a layer norm of its own, and keys and values of x as it is: pre-norm self-attention as Marian
-    computes it (arXiv:1804.00344).
+    """Queries of n(x), n a norm of its own, keys and values of x: pre-norm as Marian decodes it (arXiv:1804.00344).
 
     q = n(x) W_q, k = source W_k, v = source W_v; the rest is `multihead`. The placement must not normalize x before it:
     {name: steps, before: n, self_before: "", after: da, top: n}.
