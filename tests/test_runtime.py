@@ -243,7 +243,7 @@ LEVELS = [
     {"inference"},
     {"train"},
     {"export"},
-    {"sweep", "comparison"},
+    {"sweep", "comparison", "imports"},
     {"card", "testing"},
     {"cli"},
     {"api"},

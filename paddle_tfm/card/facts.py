@@ -8,6 +8,8 @@ from typing import Any
 from paddle_tfm import units
 from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
+from paddle_tfm.imports import PROOF
 from paddle_tfm.language import _
 from paddle_tfm.predictions import predictions_of
 from paddle_tfm.train.about import read_about
@@ -35,6 +37,9 @@ class RunFacts:
         except UserError:
             self.results = {}
         self.predictions = predictions_of(folder)
+        self.proof: dict[str, Any] = {}
+        if (folder / PROOF).is_file():
+            self.proof = read_json(folder / PROOF, ["origin", "compared", "remarks"])
         self.name = f"{self.recipe.get('name')}/{self.recipe.get('variant', 'default')}/seed-{self.seed}"
 
     @property
@@ -100,6 +105,9 @@ class RunFacts:
         """What the model is, in one sentence."""
         parameters = self.results.get("parameters") or self.about.get("parameters")
         size = _(" of {number} parameters").format(number=f"{parameters:,}") if parameters else ""
+        if self.proof:
+            text = _("A Transformer{size} that {toolkit} trained.")
+            return text.format(size=size, toolkit=self.proof["origin"].get("toolkit", "?"))
         task = self.recipe.get("task")
         name = task.get("name") if isinstance(task, dict) else task
         text = (

@@ -61,6 +61,8 @@ def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None, ch
         texts = sources or [target[:HANDY] for _, target in facts.about.get("samples", [])]
         sections.append(Section(_("Attention"), _attention(run, texts, chosen), _("where every head looks")))
     again = definitions([(_("train it again"), _again(facts)), *environment(facts.about.get("trainings", []))])
+    if facts.proof:
+        sections.append(Section(_("Where it comes from"), _origin(facts), _("its files, and what they wrote there")))
     sections += [
         Section(_("Learning curves"), _curves(facts), _("validation score and loss of training")),
         Section(_("What it is"), _what(facts), _("task, data, model and training")),
@@ -106,6 +108,20 @@ def _usage(facts: RunFacts, sources: list[str]) -> str:
             (_("from Python"), commands([f"import paddle_tfm  # before paddle\n\n{call}"])),
         ]
     )
+
+
+def _origin(facts: RunFacts) -> str:
+    """What an imported run was made of, and what its own toolkit wrote beside what it writes."""
+    origin = facts.proof["origin"]
+    names = ((_("toolkit"), "toolkit"), (_("version"), "version"), (_("model"), "model"))
+    rows = [(title, escape(str(origin[key]))) for title, key in names if origin.get(key)]
+    count, same = _("outputs the same"), _("of another probability")
+    for each in facts.proof["compared"]:
+        text = f"{each['same']:,} / {each['sentences']:,}"
+        if others := each["sentences"] - each["same"] - each["ties"]:
+            text += f" ({others:,} {same})"
+        rows.append((f"{count}: {Path(each['output']).name}", escape(text)))
+    return definitions(rows) + notes(facts.proof["remarks"])
 
 
 def _scores(facts: RunFacts, metrics: dict[str, Metric]) -> str:

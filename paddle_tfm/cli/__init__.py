@@ -33,6 +33,7 @@ VERBS = {
     "report": "Write an HTML page: a run's model card, or the comparison of several runs.",
     "evaluate": "Score a trained run.",
     "translate": "Translate, or continue texts, with a trained run.",
+    "import": "Make a run of a model that another toolkit trained.",
     "export": "Export a trained run to CTranslate2, an engine for fast decoding.",
     "board": "Open the curves in VisualDL.",
     "doctor": "Find problems of the installation, with remedies.",
@@ -51,7 +52,7 @@ class Verbs(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        return translated(importlib.import_module(f"paddle_tfm.cli.{name.replace('-', '_')}").command)
+        return translated(importlib.import_module(f"paddle_tfm.cli.{name}").command)
 
     def resolve_command(self, context: click.Context, arguments: list[str]):
         try:

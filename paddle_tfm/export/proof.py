@@ -84,7 +84,7 @@ def prove(model: Transformer, codec: Codec, folder: Path, variables: Variables, 
             [list(several[0].ids) for several in decode(examples, Argmax())]
             for decode in (lambda *arguments: decode_all(model, *arguments), decoder)
         )
-    gaps = [_gap(model, *row) for row in zip(examples, ours, theirs) if row[1] != row[2]]
+    gaps = [gap(model, *row) for row in zip(examples, ours, theirs) if row[1] != row[2]]
     ties = [gap for gap in gaps if gap < NOISE]
     if len(ties) < len(gaps):
         raise ExportRefused(
@@ -113,7 +113,7 @@ def _continuations(
     )
 
 
-def _gap(model: Transformer, example: Encoded, ours: list[int], theirs: list[int]) -> float:
+def gap(model: Transformer, example: Encoded, ours: list[int], theirs: list[int]) -> float:
     """How much more probable to our model is our token than theirs, where the outputs first differ, in nats."""
     ours, theirs = [*ours, EOS], [*theirs, EOS]
     first = next(i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b)

@@ -137,7 +137,7 @@ def continue_ids(
     constraints = search.constraints()
     with model.evaluated(), model.computing("search"):
         decoding: Decoding = Continuation(model, list(prompt), max_length, number)
-        if constraints.min_length > 0 or constraints.no_repeat_ngram > 0:
+        if constraints.alter_steps:
             decoding = Constrained(decoding, constraints, [[]])
         stream = StreamingDecoding(decoding, on_token)
         stream.wanted = 1

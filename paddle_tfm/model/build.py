@@ -72,6 +72,7 @@ class _Builder:
             head,
             settings.max_length,
             settings.labels,
+            settings.source_end,
             {of: kernel.build() for of, kernel in self.plan.kernels.items()},
         )
         initializer = self._build(self.plan.initializer, "initializer")

@@ -15,6 +15,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.data.batches import Batch
+from paddle_tfm.data.vocabulary import EOS
 from paddle_tfm.kernels import Mode, Products, using
 from paddle_tfm.layers import Embedding, Layer
 from paddle_tfm.model.stack import Decoder, Encoder, Stack
@@ -41,6 +42,7 @@ class Transformer(Layer):
         head: Head,
         max_length: int,
         labels: str = "token",
+        source_end: bool = True,
         kernels: Mapping[Any, Kernel] | None = None,
     ):
         super().__init__()
@@ -51,6 +53,7 @@ class Transformer(Layer):
         self.head = head
         self.max_length = max_length
         self.labels = labels
+        self.source_end = source_end  # whether the end of the source is attended to
         self.kernels = dict(kernels or {})  # class or op → the kernel that computes it in a step or a search
         self.built_with = frozenset(path for path, _ in self.named_buffers())
 
@@ -109,6 +112,8 @@ class Transformer(Layer):
                 "a model with an encoder must have an embedding, of its own or of the target, but has none"
             )
         tap = Tap() if tap is None else tap
+        if not self.source_end:
+            valid = paddle.logical_and(valid, source != EOS)
         with tap.of_this_pass():
             x, positions = self.encoder(embedding(source), valid, tap)
         return Memory(x, positions, valid, source if copy_ids is None else copy_ids, extra)

@@ -24,12 +24,18 @@ class Constraints(NamedTuple):
 
     min_length: no end before so many tokens; it precedes `Search.limit`. max_length: no token after so many; None:
     `Search.limit` alone decides. no_repeat_ngram: no run of so many tokens twice in an output (arXiv:1705.04304); 0:
-    any. Where nothing else is possible, the end token is.
+    any. unknown: whether an output may hold the unknown piece. Where nothing else is possible, the end token is.
     """
 
     min_length: int = 0
     max_length: int | None = None
     no_repeat_ngram: int = 0
+    unknown: bool = True
+
+    @property
+    def alter_steps(self) -> bool:
+        """Whether they alter log-probabilities, and not only how many steps there are."""
+        return self.min_length > 0 or self.no_repeat_ngram > 0 or not self.unknown
 
 
 class Decoding:

@@ -42,6 +42,7 @@ class ModelSettings(Section):
     max_length: int = Field(gt=1, le=1_000_000)
     scale_embedding: bool
     share_embeddings: bool
+    source_end: bool = True
     attention: PerSite
     norm: PerSite
     placement: PerSite

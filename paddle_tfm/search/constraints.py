@@ -9,6 +9,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
+from paddle_tfm.data.vocabulary import UNKNOWN
 from paddle_tfm.protocols import MASKED_SCORE, Constraints, Decoding
 
 NOT_FORCED = -1  # in `prefixes`, where a prefix has ended
@@ -40,6 +41,8 @@ class Constrained(Decoding):
         t = self.history.shape[1] - 1
         raw = self.decoding.advance(tokens)
         log_probs = self._forbid_repeats(raw) if self.constraints.no_repeat_ngram > 0 else raw
+        if not self.constraints.unknown:
+            log_probs = log_probs + _only(UNKNOWN, log_probs.shape[1])
         if t < self.min_length:
             log_probs = self._forbid_end(log_probs)
         return self._force_prefix(raw, log_probs, t) if t < self.prefixes.shape[1] else log_probs
@@ -65,9 +68,7 @@ class Constrained(Decoding):
 
     def _forbid_end(self, log_probs: Tensor) -> Tensor:
         """No end, except in rows where nothing else is possible."""
-        end = np.zeros(log_probs.shape[1], np.float32)
-        end[self.eos] = MASKED_SCORE
-        without_end = log_probs + paddle.to_tensor(end)
+        without_end = log_probs + _only(self.eos, log_probs.shape[1])
         return paddle.where(without_end.max(-1, keepdim=True) > MASKED_SCORE / 2, without_end, log_probs)
 
     def _force_prefix(self, raw: Tensor, log_probs: Tensor, t: int) -> Tensor:
@@ -75,3 +76,10 @@ class Constrained(Decoding):
         token = paddle.to_tensor(self.prefixes[:, t : t + 1])  # [R, 1]
         only = paddle.where(paddle.arange(raw.shape[1]) == token, raw, paddle.full_like(raw, MASKED_SCORE))
         return paddle.where(token == NOT_FORCED, log_probs, only)
+
+
+def _only(token: int, vocabulary: int) -> Tensor:
+    """[V'], MASKED_SCORE for one token, and 0 for all others."""
+    mask = np.zeros(vocabulary, np.float32)
+    mask[token] = MASKED_SCORE
+    return paddle.to_tensor(mask)

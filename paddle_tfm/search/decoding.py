@@ -170,7 +170,7 @@ def decode_batch(
     with paddle.no_grad(), quiet, using(Mode("search"), kernels):
         members = [_decoding(each, batch, search, prefixes, sentences) for each in models]
         decoding = Ensemble(members) if others else members[0]
-        if any(prefixes) or constraints.min_length > 0 or constraints.no_repeat_ngram > 0:
+        if any(prefixes) or constraints.alter_steps:
             decoding = Constrained(decoding, constraints, prefixes)
         decoding.wanted, decoding.required = wanted, required
         hypotheses = search.run(decoding) or []

@@ -21,6 +21,7 @@ from paddle_tfm.recipe.sections.further_tests import FurtherTest
 from paddle_tfm.train import checkpoint, manifest, running_statistics
 from paddle_tfm.train.about import write_peak_memory
 from paddle_tfm.train.evaluate import DecodingTime, Scorer, caveats, log_probs, signatures
+from paddle_tfm.train.progress import Progress
 from paddle_tfm.train.run import Run
 from paddle_tfm.train.state import TrainingState
 from paddle_tfm.units import AT
@@ -55,7 +56,7 @@ def finish(
         checkpoint.load_model(state.existing("best"), run.model)
         if not run.plan.run.is_trial:
             final.do()
-    results = _results(state, score, final, averaged, diverged)
+    results = results_of(run, progress, state.wall_seconds(), score, final, averaged, diverged)
     for sentence in () if run.plan.run.is_trial else said({run.name: [results]}):
         say(sentence)
     return results
@@ -159,22 +160,25 @@ def changed(usual: Sequence[Prediction], other: Sequence[Prediction]) -> int:
     return sum(one.hypothesis != two.hypothesis for one, two in zip(usual, other, strict=True))
 
 
-def _results(
-    state: TrainingState,
+def results_of(
+    run: Run,
+    progress: Progress,
+    wall_seconds: float,
     score: Scorer,
     final: FinalTests,
-    averaged: Mapping[str, Any] | None,
-    diverged: str | None,
+    averaged: Mapping[str, Any] | None = None,
+    diverged: str | None = None,
 ) -> dict[str, Any]:
     """The run, its size, its times and its scores, as data for JSON.
 
     Args:
+        wall_seconds: of the whole run.
         final: the scores on the test split, how long its search took (`decoding`: sentences, tokens, seconds), and the
             scores of further tests; empty if the model was never evaluated.
         averaged: the mean of the last weights: its steps, whether it became the best checkpoint (`is_best`), and its
             scores on the validation split. None: `train.average` is not set.
     """
-    run, progress, metrics = state.run, state.progress, score.metrics
+    metrics = score.metrics
     size, final_texts = run.recipe.get("size"), run.encoded["test"] or run.encoded["valid"]
     references = len(final_texts[0].example.references)
     signed = signatures(metrics, references)
@@ -192,7 +196,7 @@ def _results(
         "matrix_parameters": matrix_parameters(run.model),
         "tokens": progress.tokens,
         "seconds": round(progress.seconds, 3),
-        "wall_seconds": round(state.wall_seconds(), 3),
+        "wall_seconds": round(wall_seconds, 3),
         "tokens_per_second": round(progress.tokens_per_second, 1),
         **({"decoding": _rounded(asdict(final.decoding))} if final.decoding.tokens else {}),
         "best_step": progress.best_step,

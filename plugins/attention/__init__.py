@@ -16,6 +16,7 @@ def register_attentions():
         "qk_norm": "paddle_tfm_plugins.attention.qk_norm:QKNorm",
         "gated": "paddle_tfm_plugins.attention.gated:Gated",
         "differential": "paddle_tfm_plugins.attention.differential:Differential",
+        "raw_keys": "paddle_tfm_plugins.attention.raw_keys:RawKeys",
         "full_width_heads": "paddle_tfm_plugins.attention.full_width_heads:FullWidthHeads",
         "sinks": "paddle_tfm_plugins.attention.sinks:Sinks",
         "sigmoid": "paddle_tfm_plugins.attention.sigmoid:SigmoidAttention",

@@ -22,6 +22,7 @@ RULES = {  # kind → module:class in its package → rule in the module of that
         "peri:Peri": "peri",
         "layer_scale:LayerScale": "layer_scale",
         "parallel:Parallel": "parallel",
+        "steps:Steps": "steps",
     },
     "position": {
         "none:NoPosition": "none",
@@ -40,6 +41,7 @@ RULES = {  # kind → module:class in its package → rule in the module of that
     "feed_forward": {
         "relu:ReLU": "relu",
         "gelu:GELU": "gelu",
+        "swish:Swish": "swish",
         "swiglu:SwiGLU": "swiglu",
         "geglu:GEGLU": "geglu",
         "reglu:ReGLU": "reglu",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from paddle_tfm.protocols import Refusal
 from paddle_tfm_plugins.ctranslate2._inner_norm import require_none
 from paddle_tfm_plugins.feed_forward._gated import Gated
 from paddle_tfm_plugins.feed_forward._two_layers import TwoLayers
@@ -12,6 +13,7 @@ from paddle_tfm_plugins.feed_forward.gelu import GELU
 from paddle_tfm_plugins.feed_forward.reglu import ReGLU
 from paddle_tfm_plugins.feed_forward.relu import ReLU
 from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
+from paddle_tfm_plugins.feed_forward.swish import Swish
 
 
 def relu(feed_forward: ReLU) -> dict[str, Any]:
@@ -22,6 +24,13 @@ def relu(feed_forward: ReLU) -> dict[str, Any]:
 def gelu(feed_forward: GELU) -> dict[str, Any]:
     """x Φ(x)."""
     return _two_layers(feed_forward, "GELU")
+
+
+def swish(feed_forward: Swish) -> dict[str, Any]:
+    """x σ(βx) with the two β that CTranslate2 has."""
+    if feed_forward.beta not in (1.0, 1.702):
+        raise Refusal(f"has beta {feed_forward.beta:g}, and CTranslate2 only 1 and 1.702")
+    return _two_layers(feed_forward, "SWISH" if feed_forward.beta == 1.0 else "GELU_SIGMOID")
 
 
 def swiglu(feed_forward: SwiGLU) -> dict[str, Any]:

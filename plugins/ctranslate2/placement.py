@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from paddle_tfm.protocols import Refusal
 from paddle_tfm_plugins.placement.layer_scale import LayerScale
 from paddle_tfm_plugins.placement.parallel import Parallel
 from paddle_tfm_plugins.placement.peri import Peri
 from paddle_tfm_plugins.placement.post import Post
 from paddle_tfm_plugins.placement.pre import Pre
 from paddle_tfm_plugins.placement.sandwich import Sandwich
+from paddle_tfm_plugins.placement.steps import Steps
 
 
 def pre(placement: Pre) -> dict[str, Any]:
@@ -40,3 +42,17 @@ def layer_scale(placement: LayerScale) -> dict[str, Any]:
 def parallel(placement: Parallel) -> dict[str, Any]:
     """One norm for all sublayers of a layer."""
     return {"shared": placement.norms[0]}
+
+
+def steps(placement: Steps) -> dict[str, Any]:
+    """Plain pre-norm or post-norm, with norms of what enters and leaves the stack. Dropout is of training."""
+    befores, after, top = (
+        {each.replace("d", "") for each in letters}
+        for letters in (placement.before, [placement.after], [placement.top])
+    )
+    around = {"embedding": placement.embedding_norm, "top": placement.top_norm}
+    if top <= {"", "n"} and (befores, after) == ({"n"}, {"a"}):
+        return {"before": list(placement.before_norms.values()), **around}
+    if top <= {"", "n"} and (befores, after) == ({""}, {"an"}):
+        return {"after_sum": list(placement.norms), **around}
+    raise Refusal("has steps in an order that CTranslate2 does not have")

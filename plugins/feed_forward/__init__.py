@@ -8,6 +8,7 @@ def register_feed_forwards():
     return {
         "relu": "paddle_tfm_plugins.feed_forward.relu:ReLU",
         "gelu": "paddle_tfm_plugins.feed_forward.gelu:GELU",
+        "swish": "paddle_tfm_plugins.feed_forward.swish:Swish",
         "relu_squared": "paddle_tfm_plugins.feed_forward.relu_squared:ReLUSquared",
         "swiglu": "paddle_tfm_plugins.feed_forward.swiglu:SwiGLU",
         "geglu": "paddle_tfm_plugins.feed_forward.geglu:GEGLU",

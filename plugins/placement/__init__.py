@@ -20,5 +20,6 @@ def register_placements():
         "admin": "paddle_tfm_plugins.placement.admin:Admin",
         "deepnorm": "paddle_tfm_plugins.placement.deepnorm:DeepNorm",
         "rezero": "paddle_tfm_plugins.placement.rezero:ReZero",
+        "steps": "paddle_tfm_plugins.placement.steps:Steps",
         "layer_scale": "paddle_tfm_plugins.placement.layer_scale:LayerScale",
     }

@@ -17,23 +17,25 @@ MAX_ROWS = 4096  # rows that are kept at most: two megabytes for 128 channels
 
 class Sinusoid(nn.Layer):
     """PE(p, 2i) = sin(p / base^(2i / C)), PE(p, 2i + 1) = cos(p / base^(2i / C)), of any integers, negative ones too.
+    In `halves`: PE(p, i) = sin(p / base^(i / (C/2 − 1))), PE(p, C/2 + i) = cos(p / base^(i / (C/2 − 1))).
 
     positions [...] → float64 [..., C]. With an odd C the last channel is a sine without its cosine.
 
     Raises:
-        ValueError: `base` is not positive.
+        ValueError: `base` is not positive; C is odd or below 4, in `halves`.
     """
 
-    def __init__(self, width: int, base: float):
+    def __init__(self, width: int, base: float, halves: bool = False):
         super().__init__()
         positive(base=base)
+        if halves and (width % 2 or width < 4):
+            raise ValueError(f"`halves` needs an even d_model of 4 or more, but it is {width}")
         self.base = base
-        channel = np.arange(width)
-        frequency = float(base) ** (-(channel // 2 * 2) / width)
-        self.register_buffer("frequency", paddle.to_tensor(frequency), persistable=False)  # float64 [C]
-        self.register_buffer(
-            "phase", paddle.to_tensor(channel % 2 * (math.pi / 2)), persistable=False
-        )  # cos: sin + π/2
+        channel, half = np.arange(width), width // 2
+        exponent = channel % half / (half - 1) if halves else channel // 2 * 2 / width
+        is_cosine = channel // half if halves else channel % 2
+        self.register_buffer("frequency", paddle.to_tensor(float(base) ** -exponent), persistable=False)  # float64 [C]
+        self.register_buffer("phase", paddle.to_tensor(is_cosine * (math.pi / 2)), persistable=False)  # cos: sin + π/2
         self._tables: dict[tuple, Tensor] = {}  # PE of 0, 1, … by dtype
 
     def forward(self, positions: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ class Bounded(Search):
     """Outputs of at most max_ratio · source length + max_extra tokens, and of at most `max_length`.
 
     No output ends before `min_length` tokens, even where the former bound is lower, and none holds a run of
-    `no_repeat_ngram` tokens twice (arXiv:1705.04304; 0: any).
+    `no_repeat_ngram` tokens twice (arXiv:1705.04304; 0: any); without `unknown` none holds the unknown piece.
     """
 
     def __init__(
@@ -21,6 +21,7 @@ class Bounded(Search):
         min_length: int = 0,
         max_length: int | None = None,
         no_repeat_ngram: int = 0,
+        unknown: bool = True,
     ):
         between("[0, inf)", max_ratio=max_ratio)
         not_negative(max_extra=max_extra, min_length=min_length, no_repeat_ngram=no_repeat_ngram)
@@ -30,10 +31,10 @@ class Bounded(Search):
             text = _("`max_length` must be at least 1 and `min_length`={min_length}, but is {max_length}")
             raise ValueError(text.format(min_length=min_length, max_length=max_length))
         self.max_ratio, self.max_extra = max_ratio, max_extra
-        self.min_length, self.max_length, self.no_repeat_ngram = min_length, max_length, no_repeat_ngram
+        self.constrained = Constraints(min_length, max_length, no_repeat_ngram, unknown)
 
     def limit(self, source_length: int) -> int:
         return max(1, int(self.max_ratio * source_length + self.max_extra))
 
     def constraints(self) -> Constraints:
-        return Constraints(self.min_length, self.max_length, self.no_repeat_ngram)
+        return self.constrained

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import paddle
 
@@ -20,9 +22,12 @@ class Beam(Bounded):
     output can beat those of its finished ones that somebody reads (`Decoding.wanted`), and then leaves the batch; it
     has up to `size` outputs, best first.
 
-    Options: size; alpha (0: none); max_ratio and max_extra bound the output at max_ratio · source length + max_extra
-    tokens, max_length at so many; min_length: no end before so many tokens, whatever max_ratio says; no_repeat_ngram:
-    no run of so many tokens twice in an output (arXiv:1705.04304; 0: any).
+    Options: size; alpha (0: none); penalty: `gnmt` as above, or `power`, log p(y) / |y|^alpha; narrowing: each finished
+    output takes a place of the beam away, which has fewer from then on, and what reaches the bound is cut there without
+    an end (arXiv:1409.3215; Marian, with power); max_ratio and max_extra bound the output at max_ratio · source length
+    + max_extra tokens, max_length at so many; min_length: no end before so many tokens, whatever max_ratio says;
+    no_repeat_ngram: no run of so many tokens twice in an output (arXiv:1705.04304; 0: any); unknown: whether the
+    unknown piece may be written.
 
     Required words (`Decoding.required`, arXiv:1804.06609) are placed by dynamic beam allocation: outputs that lack as
     many required tokens are a bank, banks share the beam, and no output ends before it lacks none.
@@ -31,16 +36,23 @@ class Beam(Bounded):
     greedy_with = {"size": 1, "alpha": 0.0}
     places_required = True
 
-    def __init__(self, size: int = 5, alpha: float = 0.6, **parent):
+    def __init__(
+        self,
+        size: int = 5,
+        alpha: float = 0.6,
+        penalty: Literal["gnmt", "power"] = "gnmt",
+        narrowing: bool = False,
+        **parent,
+    ):
         super().__init__(**parent)
         between("[1, 10000]", size=size)
         not_negative(alpha=alpha)
         self.size = self.nbest = size
-        self.alpha = alpha
+        self.alpha, self.of_length, self.narrowing = alpha, penalty, narrowing
 
     def penalty(self, length: int) -> float:
-        """((5 + length) / 6)^alpha."""
-        return ((5 + length) / 6) ** self.alpha
+        """((5 + length) / 6)^alpha, or length^alpha."""
+        return (length if self.of_length == "power" else (5 + length) / 6) ** self.alpha
 
     def run(self, decoding: Decoding) -> list[list[Hypothesis]]:
         max_lengths, wanted = decoding.max_lengths, min(self.size, decoding.wanted or self.size)
@@ -66,6 +78,10 @@ class Beam(Bounded):
                     steps = log_probs[row : row + len(old)].numpy()
                     ranked = allocated(ranked, old, steps, decoding.eos, max_lengths[sentence] - length)
                 survivors = self._advance(sentence, ranked, old, beams, finished, decoding.eos)
+                if self.narrowing and length == max_lengths[sentence]:
+                    cut = [Hypothesis(each.ids, each.score) for each in beams[sentence]]
+                    finished[sentence] += [(each.score / self.penalty(length), each) for each in cut]
+                    beams[sentence] = []
                 if beams[sentence] and not self._settled(
                     finished[sentence], beams[sentence], max_lengths[sentence], wanted
                 ):
@@ -98,13 +114,14 @@ class Beam(Bounded):
         return [list(zip(score, i, token))[:number] for score, i, token, number in ranked]
 
     def _advance(self, sentence, ranked, old, beams, finished, eos) -> list[tuple[int, int]]:
-        survivors = []
-        for rank, (score, i, token) in enumerate(ranked):
+        survivors: list[tuple[int, int]] = []
+        places = len(old) if self.narrowing and old[0].ids else self.size
+        for rank, (score, i, token) in enumerate(ranked[:places] if self.narrowing else ranked):
             if token == eos:
-                if rank < self.size:
+                if rank < places:
                     ids = old[i].ids
                     finished[sentence].append((score / self.penalty(len(ids) + 1), Hypothesis(ids, score)))
-            elif len(survivors) < self.size:
+            elif len(survivors) < places:
                 beams[sentence].append(old[i].extended(token, score))
                 survivors.append((i, token))
         return survivors

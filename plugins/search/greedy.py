@@ -16,7 +16,7 @@ class Greedy(OneByOne):
 
     Options: max_ratio and max_extra bound the output at max_ratio · source length + max_extra tokens, max_length at so
     many; min_length: no end before so many tokens, whatever max_ratio says; no_repeat_ngram: no run of so many tokens
-    twice in an output (arXiv:1705.04304; 0: any).
+    twice in an output (arXiv:1705.04304; 0: any); unknown: whether the unknown piece may be written.
     """
 
     greedy_with = {}

@@ -29,7 +29,8 @@ class Sampling(OneByOne):
     Options: temperature (towards 0: greedy; 1: the model's own); top_k (null: all); top_p in (0, 1]; samples: outputs
     of a sentence, best first, equal ones not merged; seed; max_ratio and max_extra bound the output at max_ratio ·
     source length + max_extra tokens, max_length at so many; min_length: no end before so many tokens, whatever
-    max_ratio says; no_repeat_ngram: no run of so many tokens twice in an output (arXiv:1705.04304; 0: any).
+    max_ratio says; no_repeat_ngram: no run of so many tokens twice in an output (arXiv:1705.04304; 0: any); unknown:
+    whether the unknown piece may be written.
     """
 
     greedy_with = {"top_k": 1, "samples": 1}

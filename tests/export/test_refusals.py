@@ -20,7 +20,7 @@ KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head")
 HELD = {
     "attention": {"multihead", "single_head", "grouped_query", "local", "full_width_heads", "interleaved", "lora"},
     "norm": {"layer", "rms", "scale"},
-    "placement": {"pre", "post", "sandwich", "peri", "layer_scale"},
+    "placement": {"pre", "post", "sandwich", "peri", "layer_scale", "steps"},
     "position": {
         *(
             "sinusoidal",
@@ -36,7 +36,7 @@ HELD = {
             "nope_hybrid",
         ),
     },
-    "feed_forward": {"relu", "gelu", "swiglu", "geglu", "reglu"},
+    "feed_forward": {"relu", "gelu", "swish", "swiglu", "geglu", "reglu"},
     "head": {"linear", "tied"},
 }
 HELD_IN_PART = {  # what each depends on

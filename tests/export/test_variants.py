@@ -35,9 +35,12 @@ FACTORS = {
         "{name: chain, parts: [alibi, shaw]}",
     ),
     "norm": ("layer", "rms", "{name: layer, bias: false}", "{name: layer, eps: 1e-6}", "scale", "{self: rms, cross: layer}"),
-    "placement": ("pre", "post", "sandwich", "peri", "layer_scale", "{encoder: pre, decoder: post}", "parallel"),
+    "placement": (
+        "pre", "post", "sandwich", "peri", "layer_scale", "{encoder: pre, decoder: post}", "parallel",
+        "{name: steps, before: n, after: da, embedding: n, top: n}", "{name: steps, embedding: nd, top: n}",
+    ),
     "feed_forward": (
-        "relu", "gelu", "swiglu", "geglu", "reglu", "{name: relu, bias: false}", "{name: swiglu, equal_parameters: true}",
+        "relu", "gelu", "swish", "{name: swish, beta: 1.702}", "swiglu", "geglu", "reglu", "{name: relu, bias: false}", "{name: swiglu, equal_parameters: true}",
     ),
     "head": ("linear", "tied", "{name: linear, bias: false}", "{name: tied, bias: true}"),
     "scale_embedding": ("true", "false"),

@@ -46,6 +46,13 @@ def grouped_query(x, source, w, allowed, *, heads, kv_heads, look=None, inner=No
     return np.stack(out)
 
 
+def raw_keys(x, source, w, allowed, *, heads, look=None, inner=None, eps=1e-6):
+    """Marian's self-attention with --transformer-preprocess n, before its version 1.11: queries of LN(x), keys and
+    values of x."""
+    normed = paper.layer_norm(x, w["query_norm.weight"], w["query_norm.bias"], eps)
+    return paper.multi_head_attention(normed, source, w, heads, allowed, look=look, inner=inner)
+
+
 def local(x, source, w, allowed, *, heads, window, look=None, inner=None):
     """2004.05150, section 3.1 (Sliding Window): given a fixed window size w, each token attends to w / 2 tokens on each
     side; here `window` is that half."""

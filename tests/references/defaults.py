@@ -66,12 +66,26 @@ SEQUENCES = {
     "test": 500,
     "data_seed": 1,
 }
-BOUNDED = {"max_ratio": 2.0, "max_extra": 20, "min_length": 0, "max_length": None, "no_repeat_ngram": 0}
+BOUNDED = {
+    "max_ratio": 2.0,
+    "max_extra": 20,
+    "min_length": 0,
+    "max_length": None,
+    "no_repeat_ngram": 0,
+    "unknown": True,
+}
 TRANSFORMER_ADAM = {"beta1": 0.9, "beta2": 0.98, "epsilon": 1e-9}
 
 ATTENTION = {
     "multihead": held(
         "arXiv:1706.03762, section 3.2.2: D = d_model / H; biases as in tensor2tensor's dense", **MULTIHEAD
+    ),
+    "raw_keys": held(
+        "arXiv:1804.00344, marian-dev/src/models/transformer.h: eps 1e-6",
+        starts={"query_norm.weight": 1.0},
+        eps=1e-6,
+        first=False,
+        **MULTIHEAD,
     ),
     "single_head": held("arXiv:1706.03762, equation 1: no bias, nothing else to choose", head_size=None, bias=False),
     "grouped_query": held(
@@ -225,6 +239,14 @@ PLACEMENT = {
     "post": held("arXiv:1706.03762: nothing to choose"),
     "res_post": held("arXiv:2111.09883: nothing to choose"),
     "sandwich": held("arXiv:2105.13290: nothing to choose"),
+    "steps": held(
+        "arXiv:1804.00344: Marian's --transformer-postprocess dan",
+        before="",
+        after="dan",
+        self_before=None,
+        embedding="",
+        top="",
+    ),
     "peri": held("arXiv:2502.02732, section 3: the norm of the embeddings is its option", embedding_norm=True),
     "parallel": held("arXiv:2204.02311, section 2: nothing to choose"),
     "sub_ln": held("arXiv:2210.06423; microsoft/torchscale: not in cross-attention", gain=True, in_cross=False),
@@ -253,7 +275,7 @@ PLACEMENT = {
 
 POSITION = {
     "none": held("ours: nothing to choose"),
-    "sinusoidal": held("arXiv:1706.03762, section 3.5: 10000", base=10000.0),
+    "sinusoidal": held("arXiv:1706.03762, section 3.5: 10000", base=10000.0, halves=False),
     "scaled_sinusoidal": held(
         "arXiv:1809.08895, section 3.2: α starts at 1", starts={"alpha": 1.0}, initial=1.0, base=10000.0
     ),
@@ -308,6 +330,7 @@ POSITION = {
 FEED_FORWARD = {
     "relu": held("arXiv:1706.03762, equation 2", **TWO_LAYERS),
     "gelu": held("arXiv:1606.08415, as relu", **TWO_LAYERS),
+    "swish": held("arXiv:1710.05941: β = 1, as relu", beta=1.0, **TWO_LAYERS),
     "relu_squared": held("arXiv:2109.08668, as relu", **TWO_LAYERS),
     "swiglu": held(
         "arXiv:2002.05202 has no biases and 2/3 of d_ff; ours as relu", equal_parameters=False, **TWO_LAYERS
@@ -420,7 +443,12 @@ OPTIMIZER = {
 SEARCH = {
     "greedy": held("ours: bounds", **BOUNDED),
     "beam": held(
-        "arXiv:1706.03762, section 6.1: α = 0.6, at most 4 there; 5 is fairseq's", size=5, alpha=0.6, **BOUNDED
+        "arXiv:1706.03762, section 6.1: α = 0.6, at most 4 there; 5 is fairseq's",
+        size=5,
+        alpha=0.6,
+        penalty="gnmt",
+        narrowing=False,
+        **BOUNDED,
     ),
     "sampling": held(
         "ours: the model's own distribution", temperature=1.0, top_k=None, top_p=1.0, samples=1, seed=1, **BOUNDED

@@ -30,6 +30,14 @@ def reglu(x, w, inner=None):
     return gated(x, w, lambda y: np.maximum(0, y), inner)
 
 
+def swish(x, w, beta=1.0, inner=None):
+    """x σ(βx) between two matrices: 1710.05941, section 4."""
+    y = paper.affine(x, w["inner.weight"], w.get("inner.bias"))
+    y = y * paper.sigmoid(beta * y)
+    y = y if inner is None else inner(y)
+    return paper.affine(y, w["output.weight"], w.get("output.bias"))
+
+
 def relu_squared(x, w, inner=None):
     """max(0, x W1)² W2: 2109.08668, squared ReLU in the Transformer's feed-forward block."""
     y = np.maximum(0, paper.affine(x, w["inner.weight"], w.get("inner.bias"))) ** 2

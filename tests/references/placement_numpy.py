@@ -28,6 +28,21 @@ def res_post(x, sublayers, norm=None, named=None):
     return paper.res_post_norm(x, sublayers, norms_of(sublayers, norm, named)[0])
 
 
+def steps(x, sublayers, before="", after="dan", norm=None, named=None):
+    """Marian's --transformer-preprocess and -postprocess, marian-dev/src/models/transformer.h: n a norm, a what the
+    sublayer was given, d dropout."""
+    norms, named = norms_of(sublayers, norm, named)
+    for i, f in enumerate(sublayers):
+        y = x
+        for letter in before:
+            y = named(f"before_norms.{i}")(y) if letter == "n" else y
+        y = f(y)
+        for letter in after:
+            y = norms[i](y) if letter == "n" else y + x if letter == "a" else y
+        x = y
+    return x
+
+
 def parallel(x, sublayers, norm=None, named=None):
     return paper.parallel(x, sublayers, norms_of(sublayers[:1], norm, named)[0])
 

@@ -26,7 +26,11 @@ def none(x):
     return x
 
 
-def sinusoidal(x, positions, base=10000.0):
+def sinusoidal(x, positions, base=10000.0, halves=False):
+    if halves:  # tensor2tensor's get_timing_signal_1d: num_timescales = channels // 2
+        scales = np.exp(-np.arange(x.shape[-1] // 2) * np.log(base) / (x.shape[-1] // 2 - 1))
+        angles = np.asarray(positions)[..., None] * scales
+        return x + np.concatenate([np.sin(angles), np.cos(angles)], -1)
     return x + paper.sinusoidal(positions, x.shape[-1], base)
 
 

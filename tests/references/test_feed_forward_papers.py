@@ -13,6 +13,7 @@ GIVEN = {"d_model": D_MODEL, "d_ff": D_FF, "dropout": 0.0, "site": FEED_FORWARD}
 DENSE = {
     "relu": paper.feed_forward_relu,
     "gelu": paper.feed_forward_gelu,
+    "swish": twins.swish,
     "relu_squared": twins.relu_squared,
     "swiglu": paper.feed_forward_swiglu,
     "geglu": twins.geglu,

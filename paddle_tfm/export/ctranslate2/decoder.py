@@ -133,6 +133,7 @@ class ExportedDecoder:
             min_decoding_length=min([constraints.min_length, *max_lengths]),
             no_repeat_ngram_size=constraints.no_repeat_ngram,
             suppress_sequences=IMPOSSIBLE,
+            disable_unk=not constraints.unknown,
             max_input_length=0,
             asynchronous=True,
         )

@@ -123,7 +123,7 @@ def save(variables: Variables, vocabularies: Sequence[Sequence[str]], quantizati
     spec = Spec()
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = SPECIAL[UNKNOWN], SPECIAL[BOS], SPECIAL[EOS]
     if both:
-        spec.config.decoder_start_token, spec.config.add_source_eos = SPECIAL[BOS], True
+        spec.config.decoder_start_token, spec.config.add_source_eos = SPECIAL[BOS], variables.source_end
         spec.register_source_vocabulary(tokens(vocabularies[0]))
         spec.register_target_vocabulary(tokens(vocabularies[1]))
     else:

@@ -28,7 +28,7 @@ from paddle_tfm.protocols.component import Component
 
 TARGET = "ctranslate2"
 MIN_POSITIONS = 1024  # rows of a table of positions, where the model's longest text is shorter
-ACTIVATIONS = {"RELU": 0, "SWISH": 2, "GELU": 3}  # ctranslate2.specs.common_spec.Activation
+ACTIVATIONS = {"RELU": 0, "SWISH": 2, "GELU": 3, "GELU_SIGMOID": 4}  # ctranslate2.specs.common_spec.Activation
 LAYER_NORM_EPS, RMS_NORM_EPS = 1e-5, 1e-6  # CTranslate2's own, where a model's configuration names none
 
 
@@ -42,12 +42,14 @@ class Variables:
         positions: the longest text that its tables hold.
         prompt_at_once: of a decoder-only model, whether a prompt may be fed at once. Where its attention has a window
             or a bias by distance, CTranslate2 (4.8) is right for one token at a time only.
+        source_end: whether the source has an end token.
     """
 
     arrays: dict[str, Any]
     eps: float | None
     positions: int
     prompt_at_once: bool
+    source_end: bool = True
 
 
 def variables(model: Transformer, rules: Rules, quantization: str = "float32") -> Variables:
@@ -84,7 +86,7 @@ class _Exporter:
         for scope, projections, gain, cross in self.cosines:
             projections.normalize(gain, RMS_NORM_EPS if eps is None else eps, self.quantization != "int16")
             self._put(scope, projections.variables(cross))
-        return Variables(self.arrays, eps, self.length, self.prompt_at_once)
+        return Variables(self.arrays, eps, self.length, self.prompt_at_once, model.source_end)
 
     # ------------------------------------------------------------------------------------------------------ components
 
@@ -184,6 +186,8 @@ class _Exporter:
     def _placement(self, scope: str, branches: list[str], layer: Layer, answer: Mapping[str, Any]) -> None:
         if answer.get("embedding") is not None:
             self._norm(f"{scope.split('/')[0]}/layernorm_embedding", answer["embedding"])
+        if answer.get("top") is not None:
+            self._norm(f"{scope.split('/')[0]}/layer_norm", answer["top"])
         if "shared" in answer:
             if len(branches) > 2 or scope.startswith("encoder"):
                 reason = "runs sublayers side by side, which CTranslate2 does in decoder-only models alone"
