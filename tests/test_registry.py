@@ -179,7 +179,7 @@ def test_an_unknown_option_has_a_suggestion_and_the_options(registry):
         "'everything' has no option 'epz'; did you mean 'eps'? Its options: bias, eps, groups",
     )
     (problem,) = problems(registry, "norm", {"name": "bare", "epz": 1})
-    assert problem[1] == "'bare' has no option 'epz'; its options: none"
+    assert problem[1] == "'bare' has no option 'epz'. Its options: none"
 
 
 def test_a_required_option_is_asked_for(registry):

@@ -11,7 +11,7 @@ from paddle_tfm.language import _
 
 
 @click.command(name="import")
-@click.argument("path", type=click.Path(path_type=Path, exists=True), metavar="PATH")
+@click.argument("path", type=click.Path(path_type=Path), metavar="PATH")
 @click.option(
     "--out", "folder", type=click.Path(path_type=Path), metavar="DIR", required=True, help="The run's folder."
 )

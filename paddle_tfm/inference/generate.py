@@ -16,7 +16,7 @@ from paddle_tfm.inference.translate import Translation
 from paddle_tfm.language import _
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import MASKED_SCORE, Decoding, Excerpt, Hypothesis, Search
-from paddle_tfm.search.constraints import Constrained
+from paddle_tfm.search.constraints import Constrained, alter_steps
 from paddle_tfm.search.decoding import ModelDecoding
 
 OnToken = Callable[[int], None]
@@ -112,7 +112,7 @@ def generate(
     if UNKNOWN in encoded.target:
         lacking = [piece for piece, i in zip(codec.target.tokenize(prompt), encoded.target) if i == UNKNOWN]
         text = _("prompt '{prompt}': the model has no piece {pieces}")
-        raise UserError(text.format(prompt=prompt, names=", ".join(map(repr, dict.fromkeys(lacking)))))
+        raise UserError(text.format(prompt=prompt, pieces=", ".join(map(repr, dict.fromkeys(lacking)))))
     max_length = length if constraints.max_length is None else min(length, constraints.max_length)
     stream = _TextStream(codec, encoded.target, on_text)
     decode = functools.partial(continue_ids, model) if decode is None else decode
@@ -137,7 +137,7 @@ def continue_ids(
     constraints = search.constraints()
     with model.evaluated(), model.computing("search"):
         decoding: Decoding = Continuation(model, list(prompt), max_length, number)
-        if constraints.alter_steps:
+        if alter_steps(constraints):
             decoding = Constrained(decoding, constraints, [[]])
         stream = StreamingDecoding(decoding, on_token)
         stream.wanted = 1

@@ -26,7 +26,6 @@ class Prediction(NamedTuple):
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The first and the others."""
         return (self.reference, *self.others)
 
 
@@ -84,19 +83,11 @@ class Metric(Component):
         raise NotImplementedError
 
     def value(self, total: np.ndarray) -> float:
-        """The metric from the sum [K] of the rows.
-
-        Raises:
-            ValueError: there was nothing to measure.
-        """
+        """The metric from the sum [K] of the rows. Raises ValueError: there was nothing to measure."""
         raise NotImplementedError
 
     def compute(self, predictions: Sequence[Prediction], likelihood: Likelihood) -> float:
-        """The metric of `predictions`, or of `likelihood`. Default: value(Σ statistics).
-
-        Raises:
-            ValueError: there was nothing to measure.
-        """
+        """The metric of `predictions`, or of `likelihood`. Default: value(Σ statistics). Raises as `value`."""
         if not predictions:
             raise ValueError("`predictions` must hold at least one")
         return self.value(self.statistics(predictions).sum(0))
@@ -104,6 +95,5 @@ class Metric(Component):
     def signature(self, references: int = 1) -> str:
         """What must stand beside the number for others to compare with it (version, tokenization); else "". Default:
         how many of the `references` that each text has are taken, where it has several."""
-        if references == 1:
-            return ""
-        return f"nrefs:{references}" if self.several_references else f"nrefs:1-of-{references}"
+        taken = "" if self.several_references else "1-of-"
+        return f"nrefs:{taken}{references}" if references > 1 else ""

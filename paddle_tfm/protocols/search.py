@@ -32,18 +32,12 @@ class Constraints(NamedTuple):
     no_repeat_ngram: int = 0
     unknown: bool = True
 
-    @property
-    def alter_steps(self) -> bool:
-        """Whether they alter log-probabilities, and not only how many steps there are."""
-        return self.min_length > 0 or self.no_repeat_ngram > 0 or not self.unknown
-
 
 class Decoding:
-    """The model as a search sees it: rows of unfinished outputs, one step at a time. Implemented by the engine.
-    At first there is a row for each sentence of the batch. `max_lengths` [B]: the longest output allowed, in tokens.
-    `sentences` [B]: each one's number among all of the call, which a random draw may be keyed by (not by the row).
-    `wanted`: how many outputs of a sentence somebody reads, so that a search may end once these are certain; None: all.
-    `required` [B]: token sequences that each output of a sentence must hold; they fit into `max_lengths`; None: none.
+    """The model as a search sees it: rows of unfinished outputs, one step at a time; at first a row for each sentence.
+    `max_lengths` [B]: the longest output allowed, in tokens. `sentences` [B]: each one's number among all of the call,
+    which a random draw may be keyed by (not by the row). `wanted`: how many outputs of a sentence are read, so that a
+    search may end once these are certain; None: all. `required` [B]: token sequences that outputs must hold, or None.
     """
 
     bos: int

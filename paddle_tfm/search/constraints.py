@@ -15,6 +15,11 @@ from paddle_tfm.protocols import MASKED_SCORE, Constraints, Decoding
 NOT_FORCED = -1  # in `prefixes`, where a prefix has ended
 
 
+def alter_steps(constraints: Constraints) -> bool:
+    """Whether they alter log-probabilities, and not only how many steps there are."""
+    return constraints.min_length > 0 or constraints.no_repeat_ngram > 0 or not constraints.unknown
+
+
 class Constrained(Decoding):
     """`decoding` for a search whose outputs must satisfy `constraints` and begin with `prefixes` (ids, a list for each
     sentence).

@@ -18,7 +18,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.kernels import Mode, using
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import MASKED_SCORE, Decoding, Hypothesis, Memory, Search
-from paddle_tfm.search.constraints import Constrained
+from paddle_tfm.search.constraints import Constrained, alter_steps
 
 
 class ModelDecoding(Decoding):
@@ -170,7 +170,7 @@ def decode_batch(
     with paddle.no_grad(), quiet, using(Mode("search"), kernels):
         members = [_decoding(each, batch, search, prefixes, sentences) for each in models]
         decoding = Ensemble(members) if others else members[0]
-        if any(prefixes) or constraints.alter_steps:
+        if any(prefixes) or alter_steps(constraints):
             decoding = Constrained(decoding, constraints, prefixes)
         decoding.wanted, decoding.required = wanted, required
         hypotheses = search.run(decoding) or []

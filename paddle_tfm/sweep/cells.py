@@ -95,7 +95,7 @@ class Cell(protocols.Cell):
         Raises:
             UserError: its files cannot be read.
         """
-        if not self.is_finished:
+        if not self.is_finished or manifest.damage_of_run(self.folder):  # of which `require_whole` speaks
             return ""
         then, train = read_identity(self.folder), plan.settings.train
         before = yaml_lines.load_file(self.folder / "recipe.yaml")[0]

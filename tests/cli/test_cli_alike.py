@@ -98,17 +98,17 @@ def test_a_run_of_another_recipe_among_those_of_a_sweep_is_not_compared(other, s
     copytree(sweeps / other / "post", copied / "post")
     done = call("compare", copied)
     assert done.status == 2 and "“pre” and “post” also differ in what is not compared: " in done.err
-    assert call(*RECIPE, "--out", copied, "--resume").status == 2
+    assert call(*RECIPE, "--out", copied, "--resume").status == (0 if other == "steps" else 2)  # which may be continued
 
 
 def test_runs_without_a_record_of_their_variants_may_differ_in_one_setting(sweeps, tmp_path, compared):
     for name, variant in (("as asked", "pre"), ("as asked", "post"), ("steps", "pre"), ("steps", "post")):
         copytree(sweeps / name / variant, tmp_path / name / variant)
     one, other = tmp_path / "as asked", tmp_path / "steps"
-    assert "in more than" not in compared(one / "pre", one / "post")
-    assert "in more than" not in compared(one / "pre", other / "pre")
+    assert "also differs" not in compared(one / "pre", one / "post")
+    assert "also differs" not in compared(one / "pre", other / "pre")
     said = compared(one / "pre", other / "post")
-    assert "in more than" in said and "model.placement is pre in" in said and "train.steps is 4 in" in said
+    assert "also differs" in said and "model.placement is pre in" in said and "train.steps is 4 in" in said
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_lines_are_read_and_written_a_chunk_at_a_time(run, input_file, monkeypat
     real = cli_lines.open_lines
 
     def watch(*arguments):
-        return replace(real(*arguments), opened=nullcontext(Watched(input_file.read_bytes().splitlines(True))))
+        return replace(real(*arguments), opened=nullcontext(Watched(input_file.read_text("utf-8").splitlines())))
 
     monkeypatch.setattr("paddle_tfm.cli.translate.open_lines", watch)
     translate(run, "--input", input_file, "--output", "out.txt")

@@ -113,7 +113,7 @@ def test_texts_of_a_further_test_that_changed_are_noticed(swept, runs):
         assert done.status == 2
         assert "cannot be resumed: data changed (the texts of test@new)" in done.err
         done = call("evaluate", "runs/layer/seed-1", "--test", "new")
-        assert "since it was trained, its test@new texts changed" in done.err
+        assert "its test@new texts changed since the training" in done.err
     finally:
         (folder / "new.tsv").write_text(before, "utf-8")
     assert call("run", "mine.yaml", "--out", "runs", "--resume").status == 0

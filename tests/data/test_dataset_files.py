@@ -103,7 +103,7 @@ def test_a_dataset_without_files_needs_no_folder(data):
             assert paths == {}
             return iter([Example(split, "x")])
 
-    assert list(datasets.examples(Inline(), "valid")) == [("valid", "x", ())]
+    assert list(datasets.examples(Inline(), "valid")) == [("valid", "x", (), ())]
     assert not data.exists()
 
 

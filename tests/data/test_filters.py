@@ -100,9 +100,7 @@ def test_counts_reach_check_and_the_run(files, tmp_path):
 
 def test_what_the_user_can_mend(files):
     Path("bad.tsv").write_text("7\t7\n", "utf-8")
-    with pytest.raises(
-        UserError, match=r"bad.tsv: no pair of texts in it that filters leave \(filters.letters=0.5\), but"
-    ):
+    with pytest.raises(UserError, match=r"bad.tsv: no pair of texts in it that is left \(filters.letters=0.5\), but"):
         train(train="bad.tsv", valid="valid.tsv", filters=Filters(overlap=False))
     with pytest.raises(ValueError, match="must be above 0 and at most 1, or null, but is 2"):
         Parallel(**files, filters=Filters(letters=2))

@@ -70,7 +70,7 @@ def test_target_holds_exactly_the_fields_of_the_source(splits, split):
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_stated_weekday_is_that_of_the_calendar(splits, split):
     seen = 0
-    for _, target, _ in splits[split]:
+    for _, target, *_ in splits[split]:
         year, month, day, weekday = read_chinese(target)
         if year and day:
             date = datetime.date(year, month, day)  # raises for a day that is not
@@ -83,7 +83,7 @@ def test_a_stated_weekday_is_that_of_the_calendar(splits, split):
 
 def test_without_a_year_any_weekday_comes(splits):
     weekdays = {}
-    for _, target, _ in splits["train"]:
+    for _, target, *_ in splits["train"]:
         year, month, day, weekday = read_chinese(target)
         if year is None and weekday is not None:
             weekdays.setdefault((month, day), set()).add(weekday)
@@ -93,7 +93,7 @@ def test_without_a_year_any_weekday_comes(splits):
 def test_splits_share_no_date(splits):
     stated = {}
     for split, examples in splits.items():
-        fields = [read_chinese(target)[:3] for _, target, _ in examples]  # a weekday makes no other date of it
+        fields = [read_chinese(target)[:3] for _, target, *_ in examples]  # a weekday makes no other date of it
         stated[split] = set(fields)
         kinds = {tuple(part is None for part in each) for each in fields}
         assert len(kinds) == 3  # year-month-day, year-month, month-day
@@ -106,7 +106,7 @@ def test_splits_have_their_shares():
     whole = {split: set() for split in SPLITS}
     task = Dates(train=60_000, valid=4000, test=4000)
     for split in SPLITS:
-        for _, target, _ in task.examples(split):
+        for _, target, *_ in task.examples(split):
             fields = read_chinese(target)
             if fields[0] is None:
                 whole[split].add(fields[1:3])
@@ -132,7 +132,7 @@ def test_splits_have_their_shares():
     ],
 )
 def test_every_way_of_writing_occurs(splits, sloppiness):
-    assert any(re.search(sloppiness, source) for source, _, _ in splits["train"])
+    assert any(re.search(sloppiness, source) for source, *_ in splits["train"])
 
 
 def _babel(date):
@@ -176,8 +176,8 @@ def test_a_longer_split_begins_with_the_shorter(split):
 
 
 def test_another_data_seed_splits_otherwise(splits):
-    dates = {read_chinese(target)[:3] for _, target, _ in splits["test"]}
-    others = {read_chinese(target)[:3] for _, target, _ in Dates(data_seed=2).examples("test")}
+    dates = {read_chinese(target)[:3] for _, target, *_ in splits["test"]}
+    others = {read_chinese(target)[:3] for _, target, *_ in Dates(data_seed=2).examples("test")}
     assert len(dates & others) < len(dates) / 2
 
 

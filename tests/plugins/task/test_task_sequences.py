@@ -34,20 +34,20 @@ def test_answers(task, split):
 
 
 def test_sort_goes_by_number_and_not_by_text():
-    targets = [numbers(target) for _, target, _ in Sort(**SMALL).examples("train")]
+    targets = [numbers(target) for _, target, *_ in Sort(**SMALL).examples("train")]
     assert any(2 in target and 10 in target and target.index(2) < target.index(10) for target in targets)
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_range_and_lengths(task):
-    rows = [numbers(source) for source, _, _ in task(**SMALL).examples("train")]
+    rows = [numbers(source) for source, *_ in task(**SMALL).examples("train")]
     assert {number for row in rows for number in row} == set(range(1, 13))
     lengths = [len(row) for row in rows]
     assert all(lengths.count(length) > 500 for length in (3, 4, 5)) and set(lengths) == {3, 4, 5}
 
 
 def test_the_annotated_transformer():
-    rows = [numbers(source) for source, _, _ in Copy(train=500).examples("train")]
+    rows = [numbers(source) for source, *_ in Copy(train=500).examples("train")]
     assert {len(row) for row in rows} == {10}
     assert {number for row in rows for number in row} == set(range(1, 11))
 
@@ -55,7 +55,7 @@ def test_the_annotated_transformer():
 @pytest.mark.parametrize("task", TASKS)
 def test_splits_are_disjoint_even_where_sequences_are_few(task):
     options = {"symbols": 10, "min_length": 1, "max_length": 3, "train": 4000, "valid": 400, "test": 400}
-    sources = {split: {source for source, _, _ in task(**options).examples(split)} for split in SPLITS}
+    sources = {split: {source for source, *_ in task(**options).examples(split)} for split in SPLITS}
     assert (
         not sources["train"] & sources["test"]
         and not sources["train"] & sources["valid"]
@@ -79,7 +79,7 @@ def test_deterministic_in_data_seed():
 
 
 def test_the_tasks_of_one_seed_read_the_same_sources():
-    sources = [[source for source, _, _ in task(**SMALL).examples("train")] for task in TASKS]
+    sources = [[source for source, *_ in task(**SMALL).examples("train")] for task in TASKS]
     assert sources[0] == sources[1] == sources[2]
 
 
@@ -109,7 +109,7 @@ def test_unknown_split():
 def test_the_test_split_may_have_other_lengths_and_the_others_keep_theirs(task):
     longer = task(**SMALL, test_min_length=7, test_max_length=8)
     for split in SPLITS:
-        lengths = {len(numbers(source)) for source, _, _ in longer.examples(split)}
+        lengths = {len(numbers(source)) for source, *_ in longer.examples(split)}
         assert lengths == ({7, 8} if split == "test" else {3, 4, 5})
     for split in ("train", "valid"):
         assert list(longer.examples(split)) == list(task(**SMALL).examples(split))
