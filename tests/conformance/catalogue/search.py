@@ -2,7 +2,7 @@
 
 _BEAMS = 'decoding.select(paddle.to_tensor(rows, dtype="int64"))\n                tokens ='
 _ENDED = "finished[sentence].append((score / self.penalty(len(ids) + 1), Hypothesis(ids, score)))"
-_SURVIVES = "beams[sentence].append(([*old[i][0], token], score))"
+_SURVIVES = "beams[sentence].append(old[i].extended(token, score))"
 
 WRONG = {
     "greedy": [
