@@ -151,7 +151,7 @@ REFUSED = {
     ("attention", ("single_head",), "placement"): ("sub_ln", "hybrid_norm"),  # no norm before the output projection,
     (
         "attention",
-        ("convolution", "linear", "recurrent", "synthesizer", "gated_deltanet", "mla"),
+        ("convolution", "linear", "recurrent", "synthesizer", "gated_deltanet", "mla", "lora"),
         "placement",
     ): ("hybrid_norm",),  # nor of q, k, v
     ("norm", ("batch", "batch_per_position", "power", "regularized_batch"), "placement"): ("hybrid_norm",),  # the same
