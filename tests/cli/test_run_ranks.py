@@ -232,7 +232,7 @@ def test_what_a_launcher_says():
         ({}, ["--nproc=2", "--executor=ray"], "--nproc trains one run after another, each by several processes; --executor trains"),
         ({}, ["--nproc=2", "--dry-run"], "--dry-run measures one process, and --nproc trains with several: use one of the two"),
         ({}, ["--nproc=2", "train.shards=2"], "train.shards=2 promises the same bits on any number of cores, and several processes"),
-        ({}, ["--nodes=2"], "several machines need all of --nodes, --node and --address, but --node and --address are missing"),
+        ({}, ["--nodes=2"], "several machines need all of --nodes, --node and --address; missing: --node and --address"),
         ({}, ["--nodes=2", "--node=2", "--address=h:1"], "--node must be from 0 to 1 with --nodes=2, but is 2"),
         ({}, ["--nodes=2", "--node=0", "--address=192.0.2.1:29500"], "--address 192.0.2.1:29500: rank 0 cannot listen there"),
     ],

@@ -34,6 +34,7 @@ OF_NONE_SHIPPED = {
 
 # Values of options whose default says nothing about others: it is None, a list or a component, or must divide a width.
 BY_HAND = {
+    ("attention", "lora", "projections"): [["output"], ["query", "key", "value", "output"]],
     ("attention", "convolution", "kernel"): [4, 2, [3, 8]],
     ("attention", "grouped_query", "kv_heads"): [2],
     ("attention", "mla", "latent"): [1, 12],
@@ -46,6 +47,11 @@ BY_HAND = {
     ("norm", "group", "groups"): [1, 2, 8],
     ("norm", "derf", "shift"): [-0.4, 0.4],
     ("placement", "layer_scale", "initial"): [1e-6, 2.0],
+    ("placement", "steps", "before"): ["n"],
+    ("placement", "steps", "self_before"): ["dn"],
+    ("placement", "steps", "after"): ["nda", "dn"],
+    ("placement", "steps", "embedding"): ["nd"],
+    ("placement", "steps", "top"): ["n", "dan"],
     ("position", "chain", "parts"): [["sinusoidal", "alibi"], ["learned", "rotary", "t5"]],
     ("position", "cope", "positions"): [2, 5],
     ("position", "nope_hybrid", "encoding"): ["alibi", "shaw"],
