@@ -48,10 +48,10 @@ BY_HAND = {
     ("norm", "derf", "shift"): [-0.4, 0.4],
     ("placement", "layer_scale", "initial"): [1e-6, 2.0],
     ("placement", "steps", "before"): ["n"],
-    ("placement", "steps", "self_before"): ["dn"],
-    ("placement", "steps", "after"): ["nda", "dn"],
-    ("placement", "steps", "embedding"): ["nd"],
-    ("placement", "steps", "top"): ["n", "dan"],
+    ("placement", "steps", "self_before"): ["n"],
+    ("placement", "steps", "after"): ["nda"],
+    ("placement", "steps", "embedding"): ["n"],
+    ("placement", "steps", "top"): ["n"],
     ("position", "chain", "parts"): [["sinusoidal", "alibi"], ["learned", "rotary", "t5"]],
     ("position", "cope", "positions"): [2, 5],
     ("position", "nope_hybrid", "encoding"): ["alibi", "shaw"],
@@ -129,6 +129,11 @@ def settings():
         yield kind, name, options, None
 
 
+BY_DESIGN = {  # checks that an option fails, as its docstring says
+    "attention raw_keys first=True": {"bidirectional", "averages", "reaches"},  # position 0 reads its own value alone
+}
+
+
 def said(kind, name, options, *_):
     return " ".join([kind, name, *(f"{key}={value}" for key, value in options.items())])
 
@@ -186,5 +191,6 @@ def marks(kind, name):
     "kind, name, options, size", [pytest.param(*each, id=said(*each), marks=marks(*each[:2])) for each in ACCEPTED]
 )
 def test_a_shipped_component_passes_at_other_options(kind, name, options, size):
-    outcomes = outcomes_of(kind, name, options, size, {check.name for check in checks(kind)} - LEFT_OUT)
+    checked = {check.name for check in checks(kind)} - LEFT_OUT - BY_DESIGN.get(said(kind, name, options), set())
+    outcomes = outcomes_of(kind, name, options, size, checked)
     assert [str(outcome) for outcome in outcomes if outcome.status == FAIL] == []
