@@ -61,8 +61,8 @@ def read_lines(file: Path) -> list[str]:
     return [line.rstrip("\r\n") for line in islice(lines(file), MOST)]
 
 
-def texts_of(recorded: Recorded, codec: Codec) -> tuple[list[str], list[str]]:
-    """Sources and outputs as texts, where files of pieces are joined.
+def lines_of(recorded: Recorded) -> tuple[list[str], list[str]]:
+    """Sources and outputs as their files hold them.
 
     Raises:
         UserError: they are not as many, or none.
@@ -72,6 +72,12 @@ def texts_of(recorded: Recorded, codec: Codec) -> tuple[list[str], list[str]]:
         text = _("{output} has {number} lines, and {source} {sources}: one each")
         numbers = {"number": f"{len(outputs):,}", "sources": f"{len(sources):,}"}
         raise UserError(text.format(output=recorded.output, source=recorded.source, **numbers))
+    return sources, outputs
+
+
+def texts_of(recorded: Recorded, codec: Codec) -> tuple[list[str], list[str]]:
+    """Sources and outputs as texts, where files of pieces are joined. Raises as `lines_of`."""
+    sources, outputs = lines_of(recorded)
     if recorded.source.suffix == PIECES:
         sources = [codec.source.detokenize(line.split()) for line in sources]
     if recorded.output.suffix == PIECES:
@@ -118,10 +124,9 @@ def compare(run: Run, registry: Registry, recorded: Recorded) -> Outcome:
     Raises:
         UserError: the files do not fit each other, or cannot be read.
     """
-    texts_of(recorded, run.codec)
     of_recipe = run.recipe["search"] if recorded.search is None else recorded.search
     search: Search = registry.build("search", of_recipe)
-    sources, outputs = read_lines(recorded.source), read_lines(recorded.output)
+    sources, outputs = lines_of(recorded)
     is_cut = recorded.source.suffix == PIECES
     encoded = [(i, _encoded(run.codec, line, is_cut)) for i, line in enumerate(sources) if line.strip()]
     encoded = [(i, example) for i, example in encoded if len(example.source) <= run.model.max_length]

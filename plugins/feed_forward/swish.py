@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_tfm.protocols import Norm
 from paddle_tfm.validators import positive
 from paddle_tfm_plugins.feed_forward._two_layers import TwoLayers
 
@@ -20,24 +17,16 @@ class Swish(TwoLayers):
     approximation of `gelu` (Hendrycks 2016, arXiv:1606.08415).
 
     Options:
+        beta: β.
         bias: whether both matrices have one.
         inner_dropout: dropout on the hidden layer.
-        beta: β.
 
     Raises:
         ValueError: inner_dropout is not in [0, 1); beta is not positive.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        d_ff: int,
-        inner_norm: Callable[[int], Norm] | None = None,
-        bias: bool = True,
-        inner_dropout: float = 0.0,
-        beta: float = 1.0,
-    ):
-        super().__init__(d_model, d_ff, inner_norm, bias, inner_dropout)
+    def __init__(self, beta: float = 1.0, **parent):
+        super().__init__(**parent)
         positive(beta=beta)
         self.beta = beta
 
