@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import keep_initial, maps_as
+from paddle_tfm.protocols import Norm, keep_initial, maps_as
 from paddle_tfm.validators import at_least, positive
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
@@ -59,15 +60,19 @@ class LoRA(MultiHead):
 
     def __init__(
         self,
+        d_model: int,
+        num_heads: int,
+        dropout: float,
+        inner_norm: Callable[[int], Norm] | None = None,
         rank: int = 8,
         alpha: float = 8.0,
         projections: list[Projection] = ["query", "value"],  # noqa: B006 — read only
-        **parent,
+        bias: bool = True,
+        head_dim: int | None = None,
     ):
         at_least(1, rank=rank)
         positive(alpha=alpha)
-        super().__init__(**parent)
+        super().__init__(d_model, num_heads, dropout, inner_norm, bias=bias, head_dim=head_dim)
         for name in dict.fromkeys(projections):
-            plain = getattr(self, name)
-            rows, columns = plain.weight.shape
-            setattr(self, name, LowRank(rows, columns, plain.bias is not None, rank, alpha / rank))
+            rows, columns = getattr(self, name).weight.shape
+            setattr(self, name, LowRank(rows, columns, bias, rank, alpha / rank))
