@@ -72,18 +72,21 @@ class BatchNorm(PooledNorm):
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         rows, real = self._tokens(x, valid)
+        away = None
         if self.training:
-            mean, variance, centred, count = self._statistics(rows, real)
+            mean, variance, centred, away, count = self._statistics(rows, real)
             self._remember(mean, variance, count)
         else:
             variance = self.running_variance.unsqueeze(0)  # [1, C]
             centred = ops.add_outer(rows, ops.column_of_ones(rows), -self.running_mean.unsqueeze(0))
-        scaled = centred * ops.outer(real, paddle.rsqrt(variance + self.eps) * self.weight)
-        return ops.restore(ops.add_outer(scaled, real, self.bias.unsqueeze(0)), x)
+        scale, bias = paddle.rsqrt(variance + self.eps) * self.weight, self.bias.unsqueeze(0)
+        if away is not None:
+            bias = bias + away * scale
+        return ops.restore(ops.add_outer(centred * ops.outer(real, scale), real, bias), x)
 
     @paddle.no_grad()
     def discrepancy(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> dict[str, Tensor]:
-        mean, variance, _, _ = self._statistics(*self._tokens(x, valid))
+        mean, variance, *_ = self._statistics(*self._tokens(x, valid))
         deviation, running = paddle.sqrt(variance + self.eps), paddle.sqrt(self.running_variance + self.eps)
         return {
             "mean": ((self.running_mean - mean).abs() / deviation).mean(),
@@ -96,21 +99,22 @@ class BatchNorm(PooledNorm):
         real = ops.column_of_ones(rows) if valid is None else valid.reshape([-1, 1]).astype(rows.dtype)
         return rows, real
 
-    def _statistics(self, rows: Tensor, real: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _statistics(self, rows: Tensor, real: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor]:
         """Mean and variance [1, C] of the real tokens, the running ones if there are fewer than two; all rows less the
-        mean [N, C]; and how many are real."""
+        mean [N, C], but where several processes share a batch less that of this one's rows, and how far it is from the
+        mean [1, C]; and how many tokens are real."""
         count, ones, running = real.sum(), ops.column_of_ones(rows), self.running_mean.unsqueeze(0)
         weights = real / count.clip(min=1.0)
-        mean = ops.sum_over_rows(weights, rows)
+        mean, away = ops.sum_over_rows(weights, rows), None
         if not several():
             mean = paddle.where(count > 1.0, mean, running)
         centred = ops.add_outer(rows, ones, -mean)
         variance = ops.sum_over_rows(weights, paddle.square(centred))
-        if several():  # all of the above is of this rank's rows
+        if several():
             count, whole, variance = moments_over_ranks(count, mean, variance)
             whole = paddle.where(count > 1.0, whole, running)
-            mean, centred = whole, ops.add_outer(centred, ones, mean - whole)
-        return mean, paddle.where(count > 1.0, variance, self.running_variance.unsqueeze(0)), centred, count
+            mean, away = whole, mean - whole
+        return mean, paddle.where(count > 1.0, variance, self.running_variance.unsqueeze(0)), centred, away, count
 
     @paddle.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
