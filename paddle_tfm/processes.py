@@ -8,6 +8,7 @@ ends, in whatever way.
 from __future__ import annotations
 
 import ctypes
+import gc
 import math
 import os
 import signal
@@ -165,6 +166,7 @@ class Worker:
 
 def _serve(pipe: Connection, parents_end: Connection, function: Callable[[Any], Any], threads: int) -> NoReturn:
     """The main loop of a worker. It ends by `os._exit`, so that it does not run the clean-up code of its parent."""
+    gc.freeze()  # what is garbage of the parent stays so: Paddle's store waits for a thread that this process lacks
     try:
         for number in (signal.SIGINT, signal.SIGTERM):  # a terminal sends them to all processes; the parent decides
             signal.signal(number, signal.SIG_IGN)

@@ -1,5 +1,6 @@
 """Work shared among processes: the same results, complaints that arrive, and nobody left behind."""
 
+import gc
 import os
 import signal
 import time
@@ -98,3 +99,25 @@ def test_a_process_has_one_thread():
 def test_an_answer_that_cannot_be_sent_is_reported():
     with pytest.raises(RuntimeError, match=r"(?s)Can't.*pickle|cannot pickle"):
         list(processes.imap_unordered(lambda item: lambda: item, [0, 1]))
+
+
+class Remains:
+    """Garbage that only a garbage collection finds, and that says so."""
+
+    def __init__(self, said):
+        self.said, self.itself = said, self
+
+    def __del__(self):
+        self.said.append(os.getpid())
+
+
+def test_garbage_of_the_parent_is_not_collected_in_a_fork():
+    """Paddle's store waits in its destructor for a thread, which a fork does not have."""
+    said = []
+    Remains(said)
+    worker = processes.Worker(lambda task: (gc.collect(), [*said])[1])
+    worker.submit(None)
+    assert worker.result() == []
+    worker.close()
+    gc.collect()
+    assert said == [os.getpid()]
