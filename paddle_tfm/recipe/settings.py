@@ -93,6 +93,7 @@ class TrainSettings(Section):
     gradient_norms: int | None = Field(None, gt=0, le=LARGEST)
     from_: str | None = Field(None, alias="from", min_length=1)
     vocabulary: Literal["keep", "extend", "replace"] = "keep"
+    redraw: float = Field(0.0, ge=0, lt=1)
     freeze: list[str] = []
     rate_factors: dict[str, Annotated[float, Field(gt=0, le=1e6)]] = {}
 
@@ -101,6 +102,13 @@ class TrainSettings(Section):
     def _of_another_run(cls, value: str, info: ValidationInfo) -> str:
         if value != "keep" and info.data.get("from_") is None:
             raise ValueError("says what becomes of the pieces of another run; name that by `from`")
+        return value
+
+    @field_validator("redraw")
+    @classmethod
+    def _of_its_weights(cls, value: float, info: ValidationInfo) -> float:
+        if value and info.data.get("from_") is None:
+            raise ValueError("says how many weights of another run are drawn again; name that by `from`")
         return value
 
 

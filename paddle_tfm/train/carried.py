@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +27,8 @@ class Start(Form):
     Args:
         run: the other run's folder; checkpoint, step: whose weights; weights: their SHA-256.
         carried: numbers that were carried over, `numbers` of all that the model has.
-        drawn: name → shape of what is newly drawn; left_out: of what has no place here.
+        drawn: name → shape of what is newly drawn; left_out: of what has no place here; source_numbers: of all that
+            the other run has. redrawn: how many of those carried over were drawn again, by `train.redraw`.
         pieces: side → its pieces, where they are not the other run's. settings: those of the model that differ.
     """
 
@@ -38,8 +40,15 @@ class Start(Form):
     numbers: Count = 0
     drawn: dict[str, list[Count]] = {}
     left_out: dict[str, list[Count]] = {}
+    source_numbers: Count = 0
+    redrawn: Count = 0
     pieces: dict[str, Pieces] = {}
     settings: list[str] = []
+
+    @property
+    def lost(self) -> float:
+        """The share of the other run's numbers that have no place here."""
+        return sum(map(math.prod, self.left_out.values())) / max(1, self.source_numbers)
 
     def sentences(self) -> Iterator[str]:
         """What to know of it before the first step."""
@@ -47,9 +56,14 @@ class Start(Form):
         text = _("begins with {run} ({checkpoint}, step {step:,}): {share}% of {numbers:,} numbers are carried over")
         values = {"checkpoint": self.checkpoint, "step": self.step, "share": share, "numbers": self.numbers}
         yield text.format(run=self.run, **values)
-        for names, shapes in ((_("newly drawn"), self.drawn), (_("left out"), self.left_out)):
-            if shapes:
-                yield f"{names}: {', '.join(grouped(shapes))}"
+        if self.drawn:
+            yield _("newly drawn: {names}").format(names=", ".join(grouped(self.drawn)))
+        if self.left_out:
+            text = _("left out: {names}, {share:.2%} of the numbers of {run}")
+            yield text.format(names=", ".join(grouped(self.left_out)), share=self.lost, run=self.run)
+        if self.redrawn:
+            text = _("{number:,} of the numbers carried over are drawn again, at random places (train.redraw)")
+            yield text.format(number=self.redrawn)
         for side, pieces in self.pieces.items():
             text = _("pieces of the {side}: {kept:,} kept, {added:,} added, {removed:,} removed")
             yield text.format(side=_(side), **pieces.model_dump())

@@ -2,7 +2,8 @@
 
 Weights are carried over by name and shape. Rows of embeddings and columns of the head, each of which is of one piece,
 are carried by that piece: a piece that the other run lacks begins as the mean of the pieces into which that run cuts
-its text (Gee et al. 2022, arXiv:2402.09977).
+its text (Gee et al. 2022, arXiv:2402.09977). `train.redraw` draws some again: the control of an exchange that loses as
+many.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from paddle_tfm.language import _
 from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Tokenizer
+from paddle_tfm.randomness import generator
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.settings import Settings
@@ -79,6 +81,8 @@ class Source:
         sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
         axes = _axes_of_pieces(plan, model, sizes) if rows else {}
         arrays = checkpoint.load_arrays(self.point)
+        start.source_numbers = sum(array.size for array in arrays.values())
+        initial: dict[str, np.ndarray] = {}
         for name, tensor in model.state_dict().items():
             start.numbers += int(tensor.size)
             array = arrays.get(name)
@@ -88,10 +92,12 @@ class Source:
             if array is None or [*array.shape] != [*tensor.shape] or array.dtype.name != dtype:
                 start.drawn[name] = [*tensor.shape]
                 continue
+            initial[name] = tensor.numpy()
             tensor.set_value(array)
             start.carried += int(tensor.size)
             del arrays[name]
         start.left_out = {name: [*array.shape] for name, array in arrays.items()}
+        start.redrawn = _redraw(plan.settings.train.redraw, plan.run.seed, model, initial)
         return start
 
     def _rows(self, plan: Plan, codec: Codec, start: Start) -> dict[str, tuple[int, list[list[int]]]]:
@@ -110,6 +116,23 @@ class Source:
             kept = len(before.ids.keys() & now.ids.keys())
             start.pieces[side] = Pieces(kept=kept, added=len(now.ids) - kept, removed=len(before.ids) - kept)
         return {side: (len(each[1]), means(*each)) for side, each in sides.items()}
+
+
+def _redraw(share: float, seed: int, model: Transformer, initial: Mapping[str, np.ndarray]) -> int:
+    """Give that share of the numbers that were carried over their initial values back; which ones, depends on the seed.
+    Returns how many."""
+    ends = np.cumsum([array.size for array in initial.values()])
+    number = round(share * int(ends[-1])) if len(ends) else 0
+    if not number:
+        return 0
+    chosen = np.sort(generator(seed, "redraw").choice(ends[-1], number, replace=False, shuffle=False))
+    tensors = model.state_dict()
+    of_each = np.split(chosen, np.searchsorted(chosen, ends[:-1]))
+    for (name, array), first, places in zip(initial.items(), [0, *ends], of_each):
+        carried = tensors[name].numpy().ravel()
+        carried[places - first] = array.ravel()[places - first]
+        tensors[name].set_value(carried.reshape(array.shape))
+    return number
 
 
 def means(tokenizer: Tokenizer, before: Vocabulary, other: Tokenizer, now: Vocabulary) -> list[list[int]]:
@@ -149,6 +172,20 @@ def _axes_of_pieces(plan: Plan, model: Transformer, sizes: tuple[int, int]) -> d
 def _other_settings(theirs: Settings, ours: Settings) -> list[str]:
     """In which settings the model differs from the other run's."""
     return was_and_is(gaps(({"model": theirs.model.model_dump()}, {}), ({"model": ours.model.model_dump()}, {})))
+
+
+def preview(plan: Plan) -> Start | None:
+    """What a run of this plan would begin with; None where that is nothing, or its pieces are yet to be learned.
+
+    Raises:
+        UserError: that run cannot be read.
+    """
+    source = Source.of(plan)
+    if source is None or plan.settings.train.vocabulary != "keep":
+        return None
+    codec = Codec.load(plan, source.folder / "codec")
+    sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
+    return source.carry(plan, codec, build(plan.sound_model, *sizes, seed=plan.run.seed))
 
 
 # ---------------------------------------------------------------------------------------------------- what is wrong

@@ -96,7 +96,7 @@ def test_base_holds_every_setting():
     # What came later stands there as a comment: a key more would be another identity of every run.
     later = {
         "model": {"source_end"},
-        "train": {"gradient_norms", "kernels", "shards", "from", "vocabulary", "freeze", "rate_factors"},
+        "train": {"gradient_norms", "kernels", "shards", "from", "vocabulary", "redraw", "freeze", "rate_factors"},
         "evaluate": {"tests"},
         "vocabulary": {"file", "symbols"},
     }

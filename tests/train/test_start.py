@@ -18,6 +18,7 @@ from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.sweep.check import check
 from paddle_tfm.sweep.sweep import Sweep
 from paddle_tfm.train import checkpoint
+from paddle_tfm.train.carried import Start
 from paddle_tfm.train.changes import facts, gaps
 from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.run import load_run
@@ -159,8 +160,31 @@ def test_a_transplant_carries_what_has_a_place_and_lists_the_rest(source, make_t
         {name: array for name, array in before.items() if name not in biases}, {k: v.numpy() for k, v in after.items()}
     )
     assert began["settings"] == ["model.norm was layer and is rms"]
+    assert Start(**began).lost == sum(before[name].size for name in biases) / sum(x.size for x in before.values())
     trainer.train()
     assert any("encoder.layers.*.placement.norms.*.bias [16] × 2" in sentence for sentence in said), "\n".join(said)
+
+
+def test_a_control_draws_a_share_of_the_weights_again(source, make_run):
+    """The places are random; there the run has the values with which it would have begun by itself."""
+    begin, share = f"train.from={source}", 0.2
+    run = make_run(begin, f"train.redraw={share}", folder="control")
+    before, fresh = weights(source, "best"), make_run(folder="fresh").model.state_dict()
+    again = 0
+    for name, tensor in run.model.state_dict().items():
+        differs = tensor.numpy() != before[name]
+        np.testing.assert_array_equal(tensor.numpy()[differs], fresh[name].numpy()[differs], err_msg=name)
+        again += differs.sum()
+    number = run.history["start"]["redrawn"]
+    assert number == round(share * sum(array.size for array in before.values()))
+    assert 0.98 * number <= again <= number  # a gain of a norm that is 1 again may be what it was
+    again, other = (
+        make_run(begin, f"train.redraw={share}", folder="b"),
+        make_run(begin, f"train.redraw={share}", "seeds=[2]", folder="c"),
+    )
+    one, two, three = (each.model.state_dict()["source_embedding.weight"].numpy() for each in (run, again, other))
+    np.testing.assert_array_equal(one, two)
+    assert (one != three).any()
 
 
 def test_a_placement_that_calibrates_leaves_the_weights_as_they_were(source, make_trainer):
@@ -280,6 +304,7 @@ def test_what_cannot_be_begun_with_is_refused_before_the_training(source, regist
         text = refused(registry, begin, setting, *more)
         assert sentence in text and ("train.from" in text or setting.split("=")[0] in text), text
     assert "says what becomes of the pieces of another run" in refused(registry, "train.vocabulary=extend")
+    assert "says how many weights of another run are drawn again" in refused(registry, "train.redraw=0.1")
     with pytest.raises(RecipeError, match="no run is here"):
         sweep(f"train.from={tmp_path / 'none'}")
     shutil.rmtree(source / "checkpoints")

@@ -153,6 +153,7 @@ def _check_recipe(recipe: str, overrides, registry, step: bool, no_kernels: bool
     from paddle_tfm.recipe import loading as recipes
     from paddle_tfm.recipe.sections.equal import of
     from paddle_tfm.sweep.check import check, check_texts, remarks
+    from paddle_tfm.train.start import preview
 
     loaded = recipes.load(recipe, overrides)
     plans = check(loaded, registry, step=step, heads=True)
@@ -168,7 +169,12 @@ def _check_recipe(recipe: str, overrides, registry, step: bool, no_kernels: bool
     budget, setting = of(loaded.data)
     solved = _("equal {budget}: {setting} of each variant but the baseline is solved when `run` begins")
     solved = solved.format(budget=budget, setting=setting)
-    for sentence in [*remarks(plans), *of_texts, *([solved] if setting else [])]:
+    begins = [
+        f"{variant} " + "; ".join(begun.sentences())
+        for variant, plan in {plan.run.variant: plan for plan in plans}.items()
+        if (begun := preview(plan))
+    ]
+    for sentence in [*remarks(plans), *of_texts, *begins, *([solved] if setting else [])]:
         console().print(_("[yellow]note:[/] {sentence}").format(sentence=escape(sentence)))
     if no_kernels:
         from paddle_tfm.cli.check.kernels import check_kernels

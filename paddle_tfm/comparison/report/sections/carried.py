@@ -31,6 +31,7 @@ class Carried(ChartedSection):
             column("carried", "carried over", right=True),
             column("drawn", "newly drawn", prose=True),
             column("left_out", "left out", prose=True),
+            column("redrawn", "drawn again", right=True),
             column("pieces", prose=True),
         ]
         return {"carried": Table(columns, rows, _("What each variant began with"))}
@@ -42,13 +43,14 @@ class Carried(ChartedSection):
 
 def _row(began: dict[str, Any]) -> dict[str, str]:
     if not began:
-        return {"run": _("none"), "carried": "", "drawn": _("everything"), "left_out": "", "pieces": ""}
+        return {"run": _("none"), "carried": "", "drawn": _("everything"), "left_out": "", "redrawn": "", "pieces": ""}
     start = Start(**began)
     pieces = [f"{_(side)}: +{n['added']:,} −{n['removed']:,}" for side, n in began["pieces"].items()]
     return {
         "run": f"{start.run} ({start.checkpoint}, {start.step:,})",
         "carried": f"{100 * start.carried / max(1, start.numbers):.1f}%",
         "drawn": ", ".join(grouped(start.drawn)),
-        "left_out": ", ".join(grouped(start.left_out)),
+        "left_out": ", ".join(grouped(start.left_out)) + (f" ({start.lost:.2%})" if start.left_out else ""),
+        "redrawn": f"{start.redrawn / max(1, start.carried):.2%}" if start.redrawn else "",
         "pieces": ", ".join(pieces),
     }
