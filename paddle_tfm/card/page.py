@@ -60,14 +60,15 @@ def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None, ch
     if run is not None:
         texts = sources or [target[:HANDY] for _, target in facts.about.get("samples", [])]
         sections.append(Section(_("Attention"), _attention(run, texts, chosen), _("where every head looks")))
-    again = definitions([(_("train it again"), _again(facts)), *environment(facts.about.get("trainings", []))])
+    title = _("train it on") if facts.proof else _("train it again")
+    again = definitions([(title, _again(facts)), *environment(facts.about.get("trainings", []))])
     if facts.proof:
         sections.append(Section(_("Where it comes from"), _origin(facts), _("its files, and what they wrote there")))
     sections += [
         Section(_("Learning curves"), _curves(facts), _("validation score and loss of training")),
         Section(_("What it is"), _what(facts), _("task, data, model and training")),
         Section(_("What it cannot do"), _limits(facts), _("lengths and texts beyond which nothing is known of it")),
-        Section(_("Again"), again, _("the command that trains it again; machine and versions")),
+        Section(_("Again"), again, _("the command that trains it; machine and versions")),
     ]
     compared = f'<p class="compared">{escape(facts.summary())}</p>'
     return document(
@@ -236,8 +237,7 @@ def _limits(facts: RunFacts) -> str:
         most -= 1
     sentences = [
         window.format(most=f"{most:,}") if longest else "",
-        _("It was scored on texts like those that it was trained on; of others these scores say nothing."),
-        _("It is one training with one seed: how far another seed would be from it, only a comparison says."),
+        *_scored(facts),
     ]
     if dropped := facts.results.get("dropped"):
         by = _("{number} by {setting}")
@@ -248,5 +248,17 @@ def _limits(facts: RunFacts) -> str:
     return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence)
 
 
+def _scored(facts: RunFacts) -> list[str]:
+    """What its scores do not say."""
+    if facts.proof:
+        return [_("It was trained elsewhere: whether the texts on which it is scored were among its own is not known.")]
+    return [
+        _("It was scored on texts like those that it was trained on; of others these scores say nothing."),
+        _("It is one training with one seed: how far another seed would be from it, only a comparison says."),
+    ]
+
+
 def _again(facts: RunFacts) -> str:
-    return commands([f"paddle-tfm run {units.in_shell(_shown(facts.folder / 'recipe.yaml'))} --out runs/again"])
+    folder = _shown(facts.folder)
+    begin, out = (f" train.from={units.in_shell(folder)}", "tuned") if facts.proof else ("", "again")
+    return commands([f"paddle-tfm run {units.in_shell(folder / 'recipe.yaml')}{begin} --out runs/{out}"])
