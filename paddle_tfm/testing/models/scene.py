@@ -19,7 +19,7 @@ from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.testing.models.model_under_test import Dtype, ModelUnderTest, drop_nothing, gradient_through, same_draws
 from paddle_tfm.testing.models.size import FIRST_WORD, VOCABULARY, Size
 
-SETTLING = 30  # passes after which running values with a momentum of 0.1 are those of the batch but for 4%
+SETTLING = 5  # passes more; with a momentum of 0.1 half of the running values is then the batch's, and not a tenth
 SHORT = 12  # tokens of a text of which each is looked at
 MIN_LOG_PROB = -50.0  # log-probabilities below are the same: a word that is ruled out has some very negative number
 
