@@ -240,8 +240,9 @@ def examine_class(
         component, call = getattr(layers, as_kind)(cls, options), None
     registry = registry or installed()
     report = examine(*with_class(registry, component), registry=registry, only=only, on_outcome=on_outcome)
-    notes = (*report.notes, call.description()) if call is not None else report.notes
-    return Report(as_kind, cls.__name__, report.outcomes, notes)
+    if call is None:
+        return Report(as_kind, cls.__name__, report.outcomes, report.notes)
+    return Report(as_kind, cls.__name__, report.outcomes, (*report.notes, call.description()), call.disobeys)
 
 
 def ordinary_class(target: str, as_kind: str) -> type:

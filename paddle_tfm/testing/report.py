@@ -122,12 +122,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Report:
-    """The outcomes of all checks of one component."""
+    """The outcomes of all checks of one component. `cause`: what is known to be behind failures, if anything is."""
 
     kind: str
     name: str
     outcomes: Sequence[Outcome]
     notes: Sequence[str] = field(default_factory=tuple)
+    cause: str = ""
 
     @property
     def failures(self) -> list[Outcome]:
@@ -136,10 +137,11 @@ class Report:
 
     @property
     def most_likely(self) -> str:
-        """The most likely cause of what failed, in words: the error that the first check raised, else what the checks
-        that failed together have in common, else where the first one's hint says to look; "" where nothing failed."""
-        if not self.failures:
-            return ""
+        """The most likely cause of what failed, in words: what is known to be behind it, else the error that the first
+        check raised, else what the checks that failed together have in common, else where the first one's hint says to
+        look; "" where nothing failed."""
+        if not self.failures or self.cause:
+            return self.cause if self.failures else ""
         first = self.failures[0]
         if first.raised and first.check.name not in STEPWISE:  # what it looks for was not seen: it ended by the error
             return cause_of_error(first.detail) or first.detail.partition(";")[0]

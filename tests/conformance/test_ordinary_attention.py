@@ -7,7 +7,8 @@ import paddle.nn.functional as F
 import pytest
 from paddle import nn
 
-from paddle_tfm.testing.adapters.attention import Call
+from paddle_tfm.testing import FAIL, Outcome, Report, checks
+from paddle_tfm.testing.adapters.attention import CONVENTIONS, Call
 
 
 class Base(nn.Layer):
@@ -30,6 +31,10 @@ class Base(nn.Layer):
 def masked(scores, mask, meaning):
     if meaning == "additive":
         return scores + mask
+    if meaning == "allowed as numbers":
+        return scores * mask - 1e4 * (1.0 - mask)
+    if meaning == "hidden as numbers":
+        return paddle.where(mask.exp() > 1.0, paddle.full_like(scores, -1e9), scores)  # no exp of bool
     hidden = mask if meaning == "hidden" else paddle.logical_not(mask)
     return paddle.where(hidden, paddle.full_like(scores, -1e9), scores)
 
@@ -81,12 +86,28 @@ def settled(cls):
     return call
 
 
-@pytest.mark.parametrize("meaning", ["allowed", "hidden", "additive"])
+@pytest.mark.parametrize("meaning", list(CONVENTIONS))
 @pytest.mark.parametrize("layer", [of_one_text, of_two_texts])
 def test_what_the_mask_means_is_worked_out(layer, meaning):
     call = settled(layer(meaning))
     assert call.form == (meaning, 4)
     assert not call.has_positions and not call.looks_back_only
+
+
+def test_a_mask_that_hides_nothing_is_said_first():
+    class Unread(Base):
+        def forward(self, x, mask):
+            return self.attend(self.scores(x, x), x)
+
+    class Zeros(Base):
+        def forward(self, x, mask):
+            return self.attend(paddle.where(mask, self.scores(x, x), paddle.zeros([])), x)
+
+    assert settled(Unread).disobeys == "`mask` is never read: outputs are the same whatever it hides"
+    assert settled(Zeros).disobeys.startswith("no form of `mask` that was tried hides the future from it: True where")
+    assert settled(of_one_text("allowed")).disobeys == ""
+    failed = Outcome(checks("attention")[0], FAIL, "seen")
+    assert Report("attention", "Mine", [failed], cause="because").most_likely == "because"
 
 
 def test_positions_inside_and_looking_back_alone_are_seen():

@@ -17,13 +17,16 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.protocols import MASKED_SCORE, Attention, KeyValue, LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm.testing.adapters.arguments import OWN_DROPOUT, built, first, without_dropout
 
 CONVENTIONS = {
     "allowed": "True where it may look",
     "hidden": "True where it may not look",
-    "additive": "added to the scores",
+    "allowed as numbers": "1.0 where it may look, 0.0 where it may not",
+    "hidden as numbers": "0.0 where it may look, 1.0 where it may not",
+    "additive": "added to the scores",  # last: very low numbers hide something in a layer that multiplies by them too
 }
 LENGTHS = "how many keys, from the first, each query may look at"
 SHAPES = {4: "[B, 1, Tq, Tk]", 3: "[B, Tq, Tk]", 2: "[Tq, Tk]"}
@@ -47,7 +50,7 @@ class Call:
             for name, p in list(inspect.signature(cls.forward).parameters.items())[1:]
             if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         ]
-        self.cls, self.conventions = cls, [convention] if convention else list(CONVENTIONS)
+        self.cls, self.conventions = cls, [name for name in CONVENTIONS if name.startswith(convention or "")]
         self.mask = next((name for name in names if name.lower() in (*MASK, *VALID_LENGTHS)), None)
         rest = [name for name in names if name != self.mask]
         self.key, self.value = _called(rest, KEY), _called(rest, VALUE)
@@ -58,6 +61,8 @@ class Call:
         self.form: tuple[str, int] | None = None
         """(convention, dimensions) of the mask, once it is worked out."""
         self.is_settled = False
+        self.disobeys = ""
+        """Why the mask does not hide the future, in words; "" where it does, or there is none."""
         self.looks_back_only = False
         """Whether a token sees none behind it, although the mask hides nothing."""
         self.has_positions = False
@@ -99,7 +104,7 @@ class Call:
 
     def _work_out_mask(self, layer: nn.Layer, width: int) -> bool:
         """Whether a causal mask of the form that was found hides the future."""
-        first_error, hides = None, False
+        first_error, hides, is_read = None, False, False
         for form in self._forms():
             try:
                 hides = self._hides_the_future(layer, width, form)
@@ -111,10 +116,28 @@ class Call:
             self.form = form if hides or self.form is None else self.form
             if hides:
                 break
+            is_read = is_read or self._reads_the_mask(layer, width, form)
         if self.form is None:
             text = " ".join(str(first_error).split())[:300]
             raise UserError(f"{self.cls.__name__}.forward fails on [2, 4, {width}] with any mask: {text}")
+        if not hides:
+            text = (
+                _("no form of `{mask}` that was tried hides the future from it: {forms}")
+                if is_read
+                else _("`{mask}` is never read: outputs are the same whatever it hides")
+            )
+            self.disobeys = text.format(mask=self.mask, forms="; ".join(CONVENTIONS[name] for name in self.conventions))
         return hides
+
+    def _reads_the_mask(self, layer: nn.Layer, width: int, form: tuple[str, int]) -> bool:
+        """Whether outputs differ between a mask that hides the future and one that hides nothing."""
+        x = paddle.to_tensor(np.random.default_rng(4).normal(size=(2, 4, width)).astype(paddle.get_default_dtype()))
+        everything = paddle.ones([2, 1, 4, 4], "bool")
+        with paddle.no_grad():
+            one, other = (
+                first(layer(**self._arguments(x, x, x, allowed, form))) for allowed in (everything, everything.tril())
+            )
+        return not bool(paddle.allclose(one, other, equal_nan=True))
 
     def _look_everywhere(self, layer: nn.Layer, width: int) -> None:
         """Five tokens under a mask that hides none: as they are, with another last one, and two exchanged."""
@@ -186,10 +209,12 @@ def mask_of_form(allowed: Tensor, convention: str, dimensions: int, dtype) -> Te
     """A mask bool [B, 1, Tq, Tk] in somebody's form. Nothing here hides a key that stands before a visible one."""
     if (convention, dimensions) == OF_LENGTHS:
         return allowed.astype("int64").sum(-1)[:, 0]
-    if convention == "hidden":
+    if convention.startswith("hidden"):
         allowed = paddle.logical_not(allowed)
     if convention == "additive":
         allowed = (1.0 - allowed.astype(dtype)) * MASKED_SCORE
+    elif convention.endswith("numbers"):
+        allowed = allowed.astype(dtype)
     return {4: allowed, 3: allowed[:, 0], 2: allowed[0, 0]}[dimensions]
 
 
