@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import inspect
+import re
+import typing
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,6 +70,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 OWN_DROPOUT = "Paddle's dropout draws from one stream for all layers; paddle_tfm.layers.Dropout gives each step its own"
 INNER = ("hidden_dim", "hidden_size", "hid_dim", "hidden", "num_hiddens")
 """d_model; of a feed-forward d_ff where another parameter is called like d_model."""
+CONFIGS = ("config", "cfg", "conf", "args", "configuration", "hparams", "hp", "params", "model_args", "opt")
 SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
 
 
@@ -77,15 +82,22 @@ def constructor(
 ) -> dict[str, object]:
     """Arguments for a constructor: the options, and for its other parameters the kit's `values` under any usual name;
     numbers in the place of their defaults too, so that what is built is small. An option that is the name of one of
-    these, as in `hid_dim=d_model`, has its value. `advice`: what to do about one that nobody can fill.
+    these, as in `hid_dim=d_model`, has its value. A config object is made of the same; options that the constructor
+    does not have are its. `advice`: what to do about one that nobody can fill.
 
     Raises:
         UserError: an option that it does not have, or a required parameter that nobody can fill.
     """
     signature = inspect.signature(cls.__init__).parameters
     accepted = {name: p for name, p in list(signature.items())[1:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    for name in options:
-        if name not in accepted:
+    configs = {
+        name: config
+        for name, p in accepted.items()
+        if name not in options and p.default is p.empty and (config := _config_class(cls, name))
+    }
+    of_configs = {name: value for name, value in options.items() if name not in accepted}
+    for name in of_configs:
+        if not configs:
             raise UserError(unknown(f"option of {cls.__name__}", name, accepted))
     meaning = {alias: key for key, aliases in NAMES.items() for alias in aliases}
     of_a_feed_forward = "d_ff" in values and "layers" not in values
@@ -102,6 +114,11 @@ def constructor(
             arguments[name] = max(parameter.default, values[key])  # its own, where that is enough
         elif key in values and (parameter.default is parameter.empty or _is_size(name, parameter.default)):
             arguments[name] = values[key]
+        elif configs.get(name) is Config:
+            usual = {alias: values[key] for alias, key in meaning.items() if key in values}
+            arguments[name] = Config({**usual, **of_configs})
+        elif config := configs.get(name):
+            arguments[name] = config(**constructor(config, values, of_configs))
         elif parameter.default is parameter.empty:
             known = [each for each in values if each in NAMES]
             advice = advice or (
@@ -110,6 +127,27 @@ def constructor(
             )
             raise UserError(f"{cls.__name__} needs the argument '{name}', which the kit does not know; {advice}")
     return arguments
+
+
+class Config(dict):
+    """A config object, or mapping, of which nobody says what it holds: what the kit has, under any usual name."""
+
+    def __getattr__(self, name: str) -> object:
+        if name not in self:
+            raise AttributeError(
+                f"it reads `{name}` of its config, which the kit does not know: give --option {name}=…"
+            )
+        return self[name]
+
+
+def _config_class(cls: type[Any], name: str) -> type[Any] | None:
+    """What makes a constructor's argument `name`, if that is a config object: a dataclass by which it is annotated,
+    or `Config`."""
+    with contextlib.suppress(Exception):  # a name that stands in no module
+        annotation = typing.get_type_hints(cls.__init__).get(name)
+        if inspect.isclass(annotation) and dataclasses.is_dataclass(annotation):
+            return annotation
+    return Config if name.lower() in CONFIGS else None
 
 
 def built(cls: type[Any], values: Mapping[str, object], options: Mapping[str, object]) -> nn.Layer:
@@ -132,8 +170,22 @@ def _is_size(name: str, default: object) -> bool:
 
 def without_dropout(cls: type[Any]) -> dict[str, str]:
     """What cannot be seen of a layer whose constructor takes no dropout."""
-    takes = {name.lower() for name in inspect.signature(cls.__init__).parameters} & set(NAMES["dropout"])
-    return {} if takes else {"dropout": "its constructor takes no dropout"}
+    return {} if _names(cls) & {*NAMES["dropout"]} else {"dropout": "its constructor takes no dropout"}
+
+
+def without_width(cls: type[Any]) -> dict[str, str]:
+    """What cannot be seen of a feed-forward whose constructor takes no d_ff."""
+    names = _names(cls)
+    inner = names & {*INNER} and names & {*NAMES["d_model"]} - {*INNER}
+    return {} if inner or names & {*NAMES["d_ff"]} else {"width": "its constructor takes no width of the hidden layer"}
+
+
+def _names(cls: type[Any]) -> set[str]:
+    """Of what a constructor takes; those of a config object stand in the source."""
+    names = {name.lower() for name in inspect.signature(cls.__init__).parameters}
+    if any(_config_class(cls, name) for name in names):
+        names |= {*re.findall(r"\w+", inspect.getsource(cls).lower())}
+    return names
 
 
 def first(out: object) -> Tensor:

@@ -9,7 +9,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import FeedForward, Norm, PositionalEncoding, Tap, TokenInfo
-from paddle_tfm.testing.adapters.arguments import OWN_DROPOUT, built, first, without_dropout
+from paddle_tfm.testing.adapters.arguments import OWN_DROPOUT, built, first, without_dropout, without_width
 
 
 def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
@@ -36,6 +36,7 @@ def feed_forward(cls: type, options: Mapping[str, object]) -> type[FeedForward]:
         expected_failures = {
             "repeatable": OWN_DROPOUT,
             **without_dropout(cls),
+            **without_width(cls),
             **getattr(cls, "expected_failures", {}),
         }
 
