@@ -23,6 +23,7 @@ LENGTH = 32  # keys
 LONG = 160  # more than one block of 32, 64 or 128 keys
 MAX_CONCENTRATION = 0.4  # Σ weight²: 1 is all on one key
 MIN_CONCENTRATION = 1.02 / LENGTH  # 1 / LENGTH is the same for all keys
+CHANCE = 1.1  # times Σ weight², as it is seen from outputs alone
 MANY_TIMES = 1.8  # what it is for a query that is zero, to which all keys are alike
 MIN_EFFECT = 1e-3  # of the largest output: what a change must move it by
 NARROW = (32, 2)  # (d_model, heads)
@@ -79,10 +80,22 @@ class AttentionProbe:
     def key_value(self) -> KeyValue | Skip:
         """Keys and values of the source, or why there are none."""
         kv = self.project(self.source)
-        plain = isinstance(kv, KeyValue) and not isinstance(kv, OneText)
-        if not plain or vars(kv).keys() > {"key", "value"} or 0 in (*kv.key.shape, *kv.value.shape):
-            return Skip(f"it keeps {type(kv).__name__} instead of keys and values")
+        if isinstance(kv, OneText):
+            return Skip("keys and values are one text, so neither can be changed alone")
+        plain = isinstance(kv, KeyValue) and not vars(kv).keys() > {"key", "value"}
+        if not plain or 0 in (*kv.key.shape, *kv.value.shape):
+            return Skip("it keeps something else than keys and values")
         return kv
+
+    def of_text(self, source: Tensor, x: Tensor, keys: int | None = None) -> np.ndarray:
+        """The output for x, attending to `source` [B, T, C], of which only the first `keys` tokens may be seen; in
+        self-attention for the source."""
+        return self(source if self.site.sublayer == "self" else x, self.project(source), keys)
+
+    @property
+    def is_of_one_text(self) -> bool:
+        """Whether keys and values are one text: it is an ordinary layer, which shows its outputs alone."""
+        return isinstance(self.project(self.source), OneText)
 
     def __call__(self, x: Tensor, kv, keys: int | None = None) -> np.ndarray:
         """[B, T, C]; only the first `keys` keys may be seen (None: all)."""
@@ -178,10 +191,14 @@ def averages(subject: ComponentUnderTest) -> Result:
     for length in (LENGTH, LONG):
         probe = AttentionProbe(subject, length=length)
         kv = probe.key_value()
-        if isinstance(kv, Skip):
+        if probe.is_of_one_text and not probe.has_positions:
+            text = probe.source[:, :1].expand(probe.source.shape)
+            out, fewer = probe.of_text(text, probe.x), probe.of_text(text, probe.x, length // 2)
+        elif isinstance(kv, Skip):
             return kv
-        equal = KeyValue(kv.key, kv.value[:, :, :1].expand(kv.value.shape))
-        out, fewer = probe(probe.x, equal), probe(probe.x, equal, keys=length // 2)
+        else:
+            equal = KeyValue(kv.key, kv.value[:, :, :1].expand(kv.value.shape))
+            out, fewer = probe(probe.x, equal), probe(probe.x, equal, keys=length // 2)
         first = np.broadcast_to(out[:, :1], out.shape)
         what = f"{length} keys, all values equal: outputs"
         if failed := (
@@ -284,17 +301,23 @@ def temperature(subject: ComponentUnderTest) -> Result:
         except RecipeError:  # it refuses this number of heads
             continue
         kv = probe.key_value()
-        if isinstance(kv, Skip):
+        if probe.is_of_one_text:
+            concentration, even = _concentration_of_text(probe, 1.0), _concentration_of_text(probe, 0.01)
+            # A norm of queries and keys gives small tokens the scores of large ones: that is not even.
+            least = MIN_CONCENTRATION * LENGTH * even if concentration < CHANCE / LENGTH else 0.0
+        elif isinstance(kv, Skip):
             return kv
-        if probe.site.causal:
+        elif probe.site.causal:
             return Skip("it stands where only the past is seen")
-        concentrations[shape] = concentration = _concentration(probe, kv, probe.x)
+        else:
+            concentration, least = _concentration(probe, kv, probe.x), MIN_CONCENTRATION
+            # A window has few keys to begin with. Narrow heads may be sharp by design, where the angle of two vectors
+            # counts: two of many channels are nearly at right angles, two of few channels are not.
+            even = _concentration(probe, kv, paddle.zeros_like(probe.x))
+        concentrations[shape] = concentration
         what = f"d_model {shape[0]}, {shape[1]} heads, {LENGTH} keys: Σ weight² is {concentration:.2f}"
-        if concentration < MIN_CONCENTRATION:
+        if concentration < least:
             return Failed(f"{what}: all keys get the same, whatever they hold")
-        # A window has few keys to begin with. Narrow heads may be sharp by design, where the angle of two vectors
-        # counts: two of many channels are nearly at right angles, two of few channels are not.
-        even = _concentration(probe, kv, paddle.zeros_like(probe.x))
         spreads[shape] = concentration / max(even, 1 / LENGTH) - 1
         most = max(MAX_CONCENTRATION, MANY_TIMES * even)
         usual = concentrations.get(NARROW, 0.0)
@@ -324,3 +347,16 @@ def _concentration(probe: AttentionProbe, kv: KeyValue, x: Tensor) -> float:
     together = probe(queries, KeyValue(kv.key, kv.value + delta))
     effect = ((separate - usual) ** 2).sum(-1).sum(0)  # [Tq]
     return float(np.mean(effect / np.maximum(((together - usual) ** 2).sum(-1)[0], 1e-30)))
+
+
+def _concentration_of_text(probe: AttentionProbe, factor: float) -> float:
+    """The mean of Σ weight² of the last query of many texts, seen from their outputs alone: in a text of equal tokens
+    each gives W_o W_v x, whatever the weights; means of independent ones vary by Σ weight² of that. `factor`: times the
+    tokens; where it is small, scores are 0, and all keys alike."""
+    rng = np.random.default_rng(11)
+    shape = [SOFTMAXES, LENGTH, int(probe.x.shape[-1])]
+    texts, queries = (paddle.to_tensor(factor * rng.normal(size=shape).astype("float32")) for _ in range(2))
+    nothing, mixed, alone = (
+        probe.of_text(source, queries)[:, -1] for source in (paddle.zeros(shape), texts, texts[:, -1:].expand(shape))
+    )
+    return float(((mixed - nothing) ** 2).mean() / max(((alone - nothing) ** 2).mean(), 1e-30))
