@@ -114,6 +114,23 @@ def _with_subcommands(command: click.Command) -> Iterator[click.Command]:
         yield from command.commands.values()
 
 
+YAML_REASONS = (  # what PyYAML says is wrong; "…" is what it found
+    "mapping values are not allowed here",
+    "mapping keys are not allowed here",
+    "sequence entries are not allowed here",
+    "could not find expected ':'",
+    "found unexpected end of stream",
+    "found character … that cannot start any token",
+    "found unknown escape character …",
+    "found undefined alias …",
+    "expected <block end>, but found …",
+    "expected the node content, but found …",
+    "expected ',' or ']', but got …",
+    "expected ',' or '}', but got …",
+    "could not determine a constructor for the tag …",
+)
+
+
 def in_words() -> Iterator[str]:
     """Words that stand in variables where they are said."""
     from paddle_tfm.caveats import CUT, REPEATED
@@ -136,7 +153,7 @@ def in_words() -> Iterator[str]:
     yield from (*(words for _share, words in REPEATED.values()), *(remedy for *_cut, remedy in CUT.values()))
     yield from (text for section in LAST_BITS.values() for text in section.values())
     yield from (*COLOURS, *PARTS, *(cause.sentence for cause in CAUSES), *ERRORS.values())
-    yield from (*TYPES.values(), *(OPTIONS[part] for part in PARTS), CONSEQUENCE)
+    yield from (*YAML_REASONS, *TYPES.values(), *(OPTIONS[part] for part in PARTS), CONSEQUENCE)
     yield from ("is it better?", "does it train them?", *(question for _verb, question in NO_RECIPE.values()))
     yield from ("train", "training", "valid", "validation", "test", CutShort.how, RankLost.how, COMMAND_LINE)
 
