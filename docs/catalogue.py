@@ -2,7 +2,7 @@
 up to date and compiles it. Whoever changes a text runs it, and fills in what it names as untranslated.
 
 Collected are `_("…")` and `counted(n, "…")` of engine, plugins and docs/generate.py, headings of tables and sections,
-help texts, what recipes, kinds and components say of themselves.
+the conformance kit's checks, help texts, what recipes, kinds and components say of themselves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(Path(__file__).parent))
 FOLDER = ROOT / "paddle_tfm/locale/zh/LC_MESSAGES"
-FIRST = ("_", "unknown", "Column", "column", "_column", "Obstacle")  # functions whose first argument is a text
+# Functions whose first argument is a text
+FIRST = ("_", "unknown", "Column", "column", "_column", "Obstacle", "Failed", "Note", "Skip")
+TEXTS = ("heading", "summary", "expected_failures")  # names of texts, or of a dictionary of texts
 
 
 def collected() -> dict[str, list[str]]:
@@ -57,11 +59,16 @@ def in_source(source: str) -> Iterator[str]:
                 yield from (f"{{}} {text}s" for text in _literals(node.args[1], {}))
             elif name == "Setting":
                 yield from _literals(node.args[2], constants)
+            elif name == "check":
+                said = [each.value for each in node.keywords if each.arg in ("invariant", "consequence", "hint")]
+                yield from (text for each in said for text in _literals(each, {}))
             elif name in FIRST and node.args:
                 has_heading = name == "column" and len(node.args) > 1 and getattr(node.args[1], "value", "") is not None
                 yield from _literals(node.args[has_heading], constants)
-        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("heading", "summary"):
-            yield from _literals(node.value, {})
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if getattr(target, "id", "") in TEXTS:
+                yield from _literals(node.value, {})
 
 
 def _literals(node: ast.expr, constants: dict[str, ast.expr]) -> Iterator[str]:
@@ -75,7 +82,8 @@ def _literals(node: ast.expr, constants: dict[str, ast.expr]) -> Iterator[str]:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # `TEXTS.get(key)`
         yield from _literals(node.func.value, constants)
     elif isinstance(node, (ast.Dict, ast.Tuple)):
-        yield from (text for each in getattr(node, "values", None) or node.elts for text in _literals(each, {}))
+        parts = node.values if isinstance(node, ast.Dict) else node.elts
+        yield from (text for each in parts for text in _literals(each, {}))
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
 
@@ -106,6 +114,23 @@ def _with_subcommands(command: click.Command) -> Iterator[click.Command]:
         yield from command.commands.values()
 
 
+YAML_REASONS = (  # what PyYAML says is wrong; "…" is what it found
+    "mapping values are not allowed here",
+    "mapping keys are not allowed here",
+    "sequence entries are not allowed here",
+    "could not find expected ':'",
+    "found unexpected end of stream",
+    "found character … that cannot start any token",
+    "found unknown escape character …",
+    "found undefined alias …",
+    "expected <block end>, but found …",
+    "expected the node content, but found …",
+    "expected ',' or ']', but got …",
+    "expected ',' or '}', but got …",
+    "could not determine a constructor for the tag …",
+)
+
+
 def in_words() -> Iterator[str]:
     """Words that stand in variables where they are said."""
     from paddle_tfm.caveats import CUT, REPEATED
@@ -120,13 +145,15 @@ def in_words() -> Iterator[str]:
     from paddle_tfm.recipe.yaml_lines import COMMAND_LINE
     from paddle_tfm.sweep.standing import STATES
     from paddle_tfm.testing.causes import CAUSES, ERRORS
+    from paddle_tfm.testing.other_options import OPTIONS
+    from paddle_tfm.testing.reference.compared import CONSEQUENCE
     from paddle_tfm.train.ranks.group import RankLost
 
     yield from (*(number.capitalize() for number in NUMBERS), *AXES, *AXES.values(), *VERDICTS, *STATES)
     yield from (*(words for _share, words in REPEATED.values()), *(remedy for *_cut, remedy in CUT.values()))
     yield from (text for section in LAST_BITS.values() for text in section.values())
     yield from (*COLOURS, *PARTS, *(cause.sentence for cause in CAUSES), *ERRORS.values())
-    yield from TYPES.values()
+    yield from (*YAML_REASONS, *TYPES.values(), *(OPTIONS[part] for part in PARTS), CONSEQUENCE)
     yield from ("is it better?", "does it train them?", *(question for _verb, question in NO_RECIPE.values()))
     yield from ("train", "training", "valid", "validation", "test", CutShort.how, RankLost.how, COMMAND_LINE)
 

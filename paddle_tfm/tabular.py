@@ -130,7 +130,7 @@ class Table(Generic[Row]):
 
     def csv(self) -> str:
         """Comma-separated values, as RFC 4180 has them but for line ends: a line of keys, then a line a row. A list is
-        its items with spaces between; None is nothing."""
+        its items with spaces between, a mapping `key=value` likewise; None is nothing."""
         records, out = self.records(), io.StringIO()
         keys = list(dict.fromkeys(key for record in records for key in record))
         writer = csv.writer(out, lineterminator="\n")
@@ -256,4 +256,6 @@ def _trimmed(line: Line) -> Line:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={each}" for key, each in value.items())
     return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value

@@ -161,3 +161,12 @@ def test_what_may_be_the_cause_is_told_once():
     one, other = said({"a": [empty], "b": [same]})
     assert one.startswith("test, a: 100% of the outputs are empty: ") and one.endswith(causes())
     assert other == "test, b: 100% of the outputs are one and the same"
+
+
+def test_the_recipe_for_few_pairs_is_not_recommended_to_its_own_runs():
+    empty = {"recipe": "few-pairs", "caveats": {"test": {"repetition": counted([""] * 100, SENTENCES)}}}
+    (sentence,) = said({"a": [empty]})
+    assert "little was learned yet" in sentence and "recipe `few-pairs`" not in sentence
+    assert "recipe `few-pairs`" in said({"a": [empty], "b": [{**empty, "recipe": "mine"}]})[0]
+    (sentence,) = seldom(((["a"], [f"{i}"]) for i in range(200)), "few-pairs")
+    assert "recipe `few-pairs`" not in sentence

@@ -1,6 +1,7 @@
 """The pages on plugins are followed to the letter: their files are written, their commands are run; docs/checks.md has every check.
 What computes for minutes (the kit over each class) is marked `pages`. Translations say the same (test_translations.py)."""
 
+import gettext
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from paddle_tfm.cli import VERBS, group, main
 from paddle_tfm.cli.plugin.new import SETTINGS
 from paddle_tfm.cli.run import recipe_command
 from paddle_tfm.hookspecs import KINDS, LISTENER
+from paddle_tfm.language import DOMAIN, FOLDER
 from paddle_tfm.testing import EXPECTED_FAILURE, FAIL, INFO, PASS, SKIP, checks
 
 ROOT = Path(__file__).parent.parent
@@ -73,7 +75,10 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_table_of_checks_is_complete():
     listed: dict[str, dict[str, str]] = {}
-    for kinds, name, invariant in re.findall(r"^\| ([\w, -]+) \| `(\w+)` \| (.+?) \|", _text(CHECKS), re.MULTILINE):
+    chinese = gettext.translation(DOMAIN, FOLDER, ["zh"]).gettext
+    rows = re.findall(r"^\| ([\w, -]+) \| `(\w+)` \| (.+?) \| (.+?) \|$", _text(CHECKS), re.MULTILINE)
+    for kinds, name, invariant, translation in rows:
+        assert translation == chinese(invariant)
         for words in kinds.split(", "):
             for kind in {"layers": LAYERS, "whole models": [WHOLE]}.get(words, [words]):
                 listed.setdefault(kind, {})[name] = invariant

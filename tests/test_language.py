@@ -1,5 +1,6 @@
 """People are spoken to in their language, by catalogues that are whole and current; what programs read is English."""
 
+import ast
 import gettext
 import importlib.util
 import os
@@ -46,17 +47,48 @@ def test_what_is_compiled_is_what_is_written(name):
             assert compiled.gettext(text) == said, "run `python docs/catalogue.py`"
 
 
-def test_a_translation_has_the_places_of_its_text():
-    def places(text):
-        try:
-            return sorted(name for _, name, _, _ in string.Formatter().parse(text) if name is not None)
-        except ValueError:  # YAML in braces: no template
-            return []
+def places(text):
+    return {re.split(r"[.[]", name)[0] for _, name, _, _ in string.Formatter().parse(text) if name is not None}
 
+
+def test_a_translation_has_the_places_of_its_text():
     for text, each in CATALOGUE.items():
-        if re.search(r"\{[a-z_]*\}", text):
-            assert set(places(text)) == set(places(each.string)), text
+        if re.search(r"\{[\w.]*(![rs])?(:[^ }]+)?\}", text):  # else braces are of YAML
+            assert places(text) == places(each.string), text
         assert re.findall(r"arXiv:[\d.]+\d", text) == re.findall(r"arXiv:[\d.]+\d", each.string), text
+
+
+def templates(node, values):
+    """The texts that `node` may be: `_("…")`, one of two, or what a name was given last."""
+    if isinstance(node, ast.IfExp):
+        return [*templates(node.body, values), *templates(node.orelse, values)]
+    if isinstance(node, ast.Name):
+        return templates(values.get(node.id), {})
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_":
+        return templates(node.args[0], {})
+    return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
+
+
+def test_a_text_is_given_the_names_that_it_asks_for():
+    wrong, seen = [], 0
+    for file in (*ROOT.glob("paddle_tfm/**/*.py"), *ROOT.glob("plugins/**/*.py")):
+        values = {}  # name -> what it was given last
+        nodes = [
+            each for each in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(each, ast.Assign | ast.Call)
+        ]
+        for node in sorted(
+            nodes, key=lambda each: each.end_lineno if isinstance(each, ast.Assign) else each.lineno - 0.5
+        ):
+            if isinstance(node, ast.Assign):
+                values |= {each.id: node.value for each in node.targets if isinstance(each, ast.Name)}
+            elif getattr(node.func, "attr", "") == "format" and all(each.arg for each in node.keywords):
+                given = {each.arg for each in node.keywords}
+                for text in (texts := templates(node.func.value, values)):
+                    asked, seen = places(text), seen + 1
+                    unasked = given - asked if len(texts) == 1 else set()
+                    if not asked - {""} <= given or unasked or ("" in asked) != bool(node.args):
+                        wrong.append(f"{file.relative_to(ROOT)} line {node.lineno}: {text!r} is given {sorted(given)}")
+    assert not wrong and seen > 700, (seen, wrong)
 
 
 def told(*arguments, **environment):

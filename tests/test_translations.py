@@ -81,6 +81,13 @@ def sections(text):
     return [Section(part.replace("\n\0", "\n#")) for part in re.split(r"^(?=#+ )", kept, flags=re.MULTILINE)[1:]]
 
 
+def is_message(page, translation):
+    """Whether a block of output is what the command line says in Chinese: the same lines, with the same numbers."""
+    (language, said), (_, chinese) = page, translation
+    same = said.count("\n") == chinese.count("\n") and set(numbers(said)) == set(numbers(chinese))
+    return language == "" and same and bool(re.match(r"错误：|注意：|[\w/-]+：", chinese))
+
+
 def differences(english, chinese):
     """What a translation says otherwise than its page, a sentence each."""
     english, chinese = sections(english), sections(chinese)
@@ -89,8 +96,9 @@ def differences(english, chinese):
         return
     for number, (page, translation) in enumerate(zip(english, chinese, strict=True)):
         title = f"section {number}, “{translation.prose.splitlines()[0]}”"
-        if page.code != translation.code:
-            yield f"{title}: code: {[pair for pair in zip_longest(page.code, translation.code) if pair[0] != pair[1]]}"
+        codes = zip_longest(page.code, translation.code, fillvalue=("", ""))
+        if other := [pair for pair in codes if pair[0] != pair[1] and not is_message(*pair)]:
+            yield f"{title}: code: {other}"
         if page.items != translation.items:
             yield f"{title}: {page.items} and {translation.items} items of lists"
         if set(numbers(page.prose)) != set(numbers(translation.prose)):

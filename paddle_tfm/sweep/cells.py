@@ -103,7 +103,7 @@ class Cell(protocols.Cell):
         steps = before["train"]["steps"]
         grows = "train.steps" in paths and train.steps > steps == read_results(self.folder, ["steps"])["steps"]
         only = all(path.startswith(("train.steps", "train.schedule")) for path in paths)
-        if not (grows and only and changes(then, identity(plan, then["data"])) == [RECIPE_CHANGED]):
+        if not (grows and only and changes(then, identity(plan, then["data"])) == [_(RECIPE_CHANGED)]):
             return ""
         now = [*then.get("continued", []), {"steps": steps, "identity": then["hash"]}]
         history = {**history_of(then), "continued": now}
@@ -141,8 +141,8 @@ class Cell(protocols.Cell):
         not. Raises UserError: its identity cannot be read."""
         then = read_identity(self.folder)
         sentences = changes(then, identity(plan, then["data"] if data is None else data))
-        if RECIPE_CHANGED in sentences and (settings := self.other_settings(plan.run.data)):
-            sentences[sentences.index(RECIPE_CHANGED)] = f"{RECIPE_CHANGED}: {settings}"
+        if (changed := _(RECIPE_CHANGED)) in sentences and (settings := self.other_settings(plan.run.data)):
+            sentences[sentences.index(changed)] = f"{changed}{_(': ')}{settings}"
         return "; ".join(sentences)
 
     def other_settings(self, now: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
+from paddle_tfm.language import _
 from paddle_tfm.testing.backward_line import is_of_the_author
 from paddle_tfm.testing.causes import cause_of, cause_of_error
 from paddle_tfm.testing.results import ComponentError, Failed, Note, Result, Skip
@@ -145,7 +146,7 @@ class Report:
         first = self.failures[0]
         if first.raised and first.check.name not in STEPWISE:  # what it looks for was not seen: it ended by the error
             return cause_of_error(first.detail) or first.detail.partition(";")[0]
-        otherwise = first.detail.partition(";")[0] if first.raised else first.check.hint
+        otherwise = first.detail.partition(";")[0] if first.raised else _(first.check.hint)
         return cause_of(self.kind, {each.check.name: each.detail for each in self.failures}) or otherwise
 
     def __getitem__(self, name: str) -> Outcome:

@@ -80,7 +80,7 @@ def _plugins_of(components: Mapping[str, object]) -> set[object]:
 def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """One sentence for each difference between two identities that changes more than last bits."""
     differing = gaps(({}, facts(then)), ({}, facts(now)))
-    sentences = [RECIPE_CHANGED] if then.get("recipe") != now.get("recipe") else []
+    sentences = [_(RECIPE_CHANGED)] if then.get("recipe") != now.get("recipe") else []
     splits = [gap.what.removeprefix(TEXTS) for gap in differing if gap.what.startswith(TEXTS)]
     sentences += [_("data changed (the texts of {splits})").format(splits=", ".join(splits))] if splits else []
     if then.get("paddle") != now.get("paddle"):

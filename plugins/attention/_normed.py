@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from paddle import Tensor
 
+from paddle_tfm.language import _
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Norm
 
@@ -21,8 +22,10 @@ class NormedLinear(Linear):
         super().__init__(in_features, out_features, bias)
         if type(norm).discrepancy is not Norm.discrepancy:
             raise ValueError(
-                f"a norm with running statistics ({type(norm).__name__}) cannot be that of queries, keys and values, "
-                "which the placement asks for; choose one that looks at a token alone, such as `layer` or `rms`"
+                _(
+                    "a norm with running statistics ({name}) cannot be that of queries, keys and values, which the "
+                    "placement asks for; choose one that looks at a token alone, such as `layer` or `rms`"
+                ).format(name=type(norm).__name__)
             )
         self.norm, self.head_dim = norm, head_dim
 

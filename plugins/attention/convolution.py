@@ -10,6 +10,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
+from paddle_tfm.language import _
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo, maps_as
 from paddle_tfm.validators import between
@@ -93,7 +94,7 @@ class Convolution(Attention):
         super().__init__()
         width_of_head(d_model, num_heads)  # refuses what it must
         if site is not None and site.sublayer == "cross":
-            raise ValueError("a token of one text has no neighbours in another")
+            raise ValueError(_("a token of one text has no neighbours in another"))
         self.num_heads = num_heads
         self.causal = site is not None and site.causal
         self.kernel = _of_layer(kernel, 0 if site is None else site.layer, self.causal)
@@ -160,9 +161,9 @@ def _of_layer(kernel: int | list[int], layer: int, causal: bool) -> int:
     """The width of a layer's kernel; ValueError where it cannot be one."""
     widths = [kernel] if isinstance(kernel, int) else list(kernel)
     if not widths:
-        raise ValueError("`kernel` must hold at least one width, but is empty")
+        raise ValueError(_("`kernel` must hold at least one width, but is empty"))
     for width in widths:
         between("[2, 65536]", kernel=width)  # a softmax of one weight is 1: there is nothing to train
         if not causal and width % 2 == 0:
-            raise ValueError(f"`kernel` must be odd where it is centred, but is {width}")
+            raise ValueError(_("`kernel` must be odd where it is centred, but is {width}").format(width=width))
     return widths[min(layer, len(widths) - 1)]

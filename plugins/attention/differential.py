@@ -8,6 +8,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Geometry, KeyValue, LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import (
     gather,
@@ -71,7 +72,11 @@ class Differential(MultiHead):
     def geometry(cls, d_model: int, num_heads: int, **options: object) -> Geometry:
         head_dim = width_of_head(d_model, num_heads)
         if num_heads % 2:
-            raise ValueError(f"`num_heads` must be even, for a head has two softmaxes, but is {num_heads}")
+            raise ValueError(
+                _("`num_heads` must be even, for a head has two softmaxes, but is {num_heads}").format(
+                    num_heads=num_heads
+                )
+            )
         return Geometry(num_heads, num_heads, head_dim)
 
     def project(self, source: Tensor, info: TokenInfo) -> KeyValue:

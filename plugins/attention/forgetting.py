@@ -8,6 +8,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
+from paddle_tfm.language import _
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
@@ -57,7 +58,7 @@ class Forgetting(MultiHead):
     def __init__(self, *, d_model: int, num_heads: int, site: LayerSite | None = None, bias: bool = False, **parent):
         super().__init__(d_model=d_model, num_heads=num_heads, bias=bias, **parent)
         if site is not None and not site.causal:
-            raise ValueError("it fades what lies further back, so it must stand in a decoder's self-attention")
+            raise ValueError(_("it fades what lies further back, so it must stand in a decoder's self-attention"))
         self.forget = Linear(d_model, num_heads)
 
     def project(self, source: Tensor, info: TokenInfo) -> Fading:

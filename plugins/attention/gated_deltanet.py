@@ -10,6 +10,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_tfm.language import _
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import (
     Attention,
@@ -116,7 +117,7 @@ class GatedDeltaNet(Attention):
     ):
         super().__init__()
         if site is not None and not site.causal:
-            raise ValueError("it reads one text from its beginning, so it must stand in a decoder's self-attention")
+            raise ValueError(_("it reads one text from its beginning, so it must stand in a decoder's self-attention"))
         matrix_side(expand=expand, kernel=kernel)
         self.num_heads, self.head_dim = num_heads, width_of_head(d_model, num_heads, head_dim)
         keys = num_heads * self.head_dim

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paddle import Tensor
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention.multihead import MultiHead
@@ -35,7 +36,7 @@ class Local(MultiHead):
     def __init__(self, *, site: LayerSite | None = None, window: int = 16, **parent):
         super().__init__(**parent)
         if site is not None and site.sublayer == "cross":
-            raise ValueError("a window needs one text: positions of source and target have no distance")
+            raise ValueError(_("a window needs one text: positions of source and target have no distance"))
         at_least(1, window=window)
         self.window = window
 

@@ -12,6 +12,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.kernels import examples, op
+from paddle_tfm.language import _
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm.validators import matrix_side
@@ -202,12 +203,14 @@ class Recurrent(Attention):
     ):
         super().__init__()
         if site is not None and site.sublayer == "cross":
-            raise ValueError("it reads one text in its order, and cannot attend to another")
+            raise ValueError(_("it reads one text in its order, and cannot attend to another"))
         matrix_side(hidden=hidden)
         width = d_model if hidden is None else hidden
         self.causal = site is not None and site.causal
         if not self.causal and width % 2:
-            raise ValueError(f"`hidden` must be even where a text is read in two directions, but is {width}")
+            raise ValueError(
+                _("`hidden` must be even where a text is read in two directions, but is {width}").format(width=width)
+            )
         if self.causal:
             self.ahead = LSTM(d_model, width, forget_bias)
         else:

@@ -10,6 +10,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_tfm.language import _
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import (
     Attention,
@@ -105,14 +106,17 @@ class Synthesizer(Attention):
         width = width_of_head(d_model, num_heads)
         if site is not None and site.sublayer == "cross":
             raise ValueError(
-                "its weights belong to pairs of positions of one text, which says nothing about a source and its target"
+                _(
+                    "its weights belong to pairs of positions of one text, which says nothing about a source and its "
+                    "target"
+                )
             )
         at_least(1, max_length=max_length)
         matrix_side(hidden=hidden, rank=rank)
         one_of(["dense", "random"], mode=mode)
         name, value = ("rank", rank) if mode == "dense" else ("hidden", hidden)
         if value is not None:
-            raise ValueError(f"`{name}` has no meaning with `mode` {mode}; leave it out")
+            raise ValueError(_("`{name}` has no meaning with `mode` {mode}; leave it out").format(name=name, mode=mode))
         self.num_heads, self.max_length, self.mode = num_heads, max_length, mode
         self.hidden = self.rows = self.columns = self.column_bias = None
         if mode == "dense":

@@ -9,6 +9,7 @@ from pathlib import Path
 from paddle_tfm.data.lines import lines
 from paddle_tfm.data.pairs import share
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
 from paddle_tfm.validators import one_of
 from paddle_tfm_plugins.dataset._upstream import github
@@ -79,9 +80,13 @@ class Scan(Dataset):
         one_of(SPLITS, split=split)
         self.split, self.cutoff = split, cutoff
         if cutoff is not None and split != "simple":
-            raise ValueError("`cutoff` splits the commands of `split: simple` again; give no other `split` with it")
+            raise ValueError(_("`cutoff` splits the commands of `split: simple` again; give no other `split` with it"))
         if cutoff is not None and not 1 <= cutoff < 48:
-            raise ValueError(f"`cutoff` must be from 1 to 47, as the longest output has 48 actions, but is {cutoff}")
+            raise ValueError(
+                _("`cutoff` must be from 1 to 47, as the longest output has 48 actions, but is {cutoff}").format(
+                    cutoff=cutoff
+                )
+            )
         self._added_command = next((words for start, words in ADDED_COMMANDS.items() if split.startswith(start)), None)
 
     @classmethod
@@ -122,5 +127,5 @@ def _commands(path: Path) -> Iterator[Example]:
     for number, line in enumerate(lines(path), 1):
         command, mark, actions = line.partition(" OUT: ")
         if not mark or not command.startswith("IN: "):
-            raise UserError(f"{path}, line {number}: not `IN: command OUT: actions`")
+            raise UserError(_("{path}, line {number}: not `IN: command OUT: actions`").format(path=path, number=number))
         yield Example(command.removeprefix("IN: ").strip(), actions.strip())

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from paddle_tfm.data.pairs import Files, pairs, share
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Dataset, Example, RemoteFile
 from paddle_tfm.validators import at_least, one_of
 from paddle_tfm_plugins.dataset._upstream import github
@@ -47,7 +48,9 @@ class TatoebaEnZh(Dataset):
     def __init__(self, source: str = "en", target: str = "zh", train: int | None = None):
         one_of(LANGUAGES, source=source, target=target)
         if source == target:
-            raise ValueError(f"`target` must be another language than `source`, but both are '{source}'")
+            raise ValueError(
+                _("`target` must be another language than `source`, but both are '{source}'").format(source=source)
+            )
         self.languages = source, target
         self.columns = (0, 1) if source == "en" else (1, 0)
         if train is not None:

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from paddle_tfm.errors import CutShort, UserError
+from paddle_tfm.language import _
 
 STORE_BYTES = 80 << 20  # Ray starts no smaller store of objects; nothing goes through it
 ANSWER_SECONDS = 10
@@ -29,7 +30,11 @@ def connected(address: str | None) -> Iterator[ModuleType]:
         UserError: why it cannot be.
     """
     if find_spec("ray") is None:
-        raise UserError(f"the executor `ray` needs the package ray, of the same version on every machine: {INSTALL}")
+        raise UserError(
+            _("the executor `ray` needs the package ray, of the same version on every machine: {install}").format(
+                install=INSTALL
+            )
+        )
     import ray
 
     if ray.is_initialized():
@@ -49,14 +54,18 @@ def connected(address: str | None) -> Iterator[ModuleType]:
 
 def _connect(ray: ModuleType, address: str) -> None:
     quietly: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    host, _, port = address.rpartition(":")
+    host, _colon, port = address.rpartition(":")
     try:
         if port.isdigit() and "://" not in address:  # Ray itself tries a wrong address for minutes
             socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
         ray.init(address or "auto", **quietly)
     except (OSError, RuntimeError, ValueError) as error:  # its own are ConnectionErrors, which are OSErrors
         if address or not isinstance(error, ConnectionError):
-            raise UserError(f"no connection to Ray at {address or 'this machine'}: {error}") from error
+            raise UserError(
+                _("no connection to Ray at {address}: {error}").format(
+                    address=address or _("this machine"), error=error
+                )
+            ) from error
         ray.init("local", object_store_memory=STORE_BYTES, include_dashboard=False, **quietly)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from paddle_tfm.exit_status import how_it_ended
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Cell, Executor, Outcome, Supervisor
 from paddle_tfm.validators import positive
 from paddle_tfm_plugins.executor._shell import PLACE, filled, wrote_last
@@ -40,11 +41,15 @@ class Command(Executor):
     def __init__(self, template: str = PLACE, at_once: int = 1):
         positive(at_once=at_once)
         if PLACE not in template:
-            raise ValueError(f"`template` must hold {PLACE}, where the command of a run goes, but is {template!r}")
+            raise ValueError(
+                _("`template` must hold {place}, where the command of a run goes, but is {template!r}").format(
+                    place=PLACE, template=template
+                )
+            )
         try:
             shlex.split(template)
         except ValueError as error:
-            raise ValueError(f"`template` is no line for a shell: {error}") from error
+            raise ValueError(_("`template` is no line for a shell: {error}").format(error=error)) from error
         self.template, self.at_once = template, at_once
 
     def run(self, cells: Sequence[Cell], supervisor: Supervisor) -> Iterator[Outcome]:

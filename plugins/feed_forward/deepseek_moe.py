@@ -9,6 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm import randomness
+from paddle_tfm.language import _
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward, Tap, TokenInfo, maps_as
 from paddle_tfm.ranks import sum_over_ranks
@@ -77,7 +78,9 @@ class DeepSeekMoE(FeedForward):
         between("[1, 10000]", experts=experts)
         between("[0, 10000]", shared=shared)
         if not 1 <= top_k <= experts:
-            raise ValueError(f"`top_k` must be from 1 to `experts`, {experts}, but is {top_k}")
+            raise ValueError(
+                _("`top_k` must be from 1 to `experts`, {experts}, but is {top_k}").format(experts=experts, top_k=top_k)
+            )
         not_negative(bias_rate=bias_rate, sequence_balance_weight=sequence_balance_weight)
         self.top_k, self.bias_rate, self.sequence_balance_weight = top_k, bias_rate, sequence_balance_weight
 

@@ -8,6 +8,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
+from paddle_tfm.language import _
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Head, Memory, maps_as
 from paddle_tfm.validators import at_least
@@ -49,7 +50,7 @@ class AdaptiveSoftmax(Head):
         first = max(vocab_size // 8, 5)  # the special tokens and a word at least
         cuts = [first, max(vocab_size // 2, 2 * first)] if cutoffs is None else cutoffs
         if any(a >= b for a, b in pairwise([0, *cuts])):
-            raise ValueError(f"`cutoffs` must rise from 1 on, but is {cuts}")
+            raise ValueError(_("`cutoffs` must rise from 1 on, but is {cuts}").format(cuts=cuts))
         at_least(1, factor=factor)
         ends = [*(cut for cut in cuts if cut < vocab_size), vocab_size]
         self.words, self.short, self.clusters = vocab_size, ends[0], list(pairwise(ends))

@@ -8,6 +8,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
+from paddle_tfm.language import _
 from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import Head, Memory, maps_as
 from paddle_tfm.validators import positive
@@ -48,7 +49,7 @@ class FixNorm(Head):
         super().__init__()
         positive(scale=scale)
         if tied and embedding is None:
-            raise ValueError("`tied` needs a target embedding, which a model without a decoder has not")
+            raise ValueError(_("`tied` needs a target embedding, which a model without a decoder has not"))
         self.pad_id = pad_id
         start = math.sqrt(d_model) if scale is None else scale
         constant = nn.initializer.Constant(start)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Initializer, ParameterSite
 from paddle_tfm.validators import positive
 
@@ -49,8 +50,10 @@ class MuP(Initializer):
     def inspect(self, sites: Sequence[ParameterSite]) -> None:
         if not any(site.path.startswith("head.") and site.maps == "output" for site in sites):
             raise ValueError(
-                "it gives the head's output matrix initial values and a rate of its own, and this head shares that of "
-                "an embedding, or has none; set `model.head=linear`"
+                _(
+                    "it gives the head's output matrix initial values and a rate of its own, and this head shares that "
+                    "of an embedding, or has none; set `model.head=linear`"
+                )
             )
 
     def draw_at(self, site: ParameterSite, rng: np.random.Generator, shape: Sequence[int], role: str) -> np.ndarray:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Initializer
 
 
@@ -14,7 +15,7 @@ class Uniform(Initializer):
 
     def __init__(self, low: float = -0.1, high: float = 0.1):
         if not low < high:
-            raise ValueError(f"`low` must be below `high`, but {low} is not below {high}")
+            raise ValueError(_("`low` must be below `high`, but {low} is not below {high}").format(low=low, high=high))
         self.low, self.high = low, high
 
     def draw(self, rng: np.random.Generator, shape: Sequence[int], role: str) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from sacrebleu.metrics import BLEU
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Prediction
 from paddle_tfm_plugins.metric._sacrebleu import SacreBLEU
 
@@ -33,7 +34,7 @@ class MosesBleu(SacreBLEU):
 
     def __init__(self, language: LANGUAGES = "de"):
         if find_spec("sacremoses") is None:
-            raise ValueError("the metric needs the package sacremoses: pip install sacremoses")
+            raise ValueError(_("the metric needs the package sacremoses: pip install sacremoses"))
         from sacremoses import MosesPunctNormalizer, MosesTokenizer  # an optional dependency
 
         self.language = language

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from sacrebleu.metrics import TER
 
+from paddle_tfm.language import _
 from paddle_tfm_plugins.metric._edits import edit_distance
 from paddle_tfm_plugins.metric._sacrebleu import SacreBLEU
 
@@ -52,7 +53,7 @@ class Ter(SacreBLEU):
         asian_support: bool = False,
     ):
         if asian_support and not (normalized or no_punct):
-            raise ValueError("`asian_support` needs `normalized` or `no_punct`: alone it changes nothing")
+            raise ValueError(_("`asian_support` needs `normalized` or `no_punct`: alone it changes nothing"))
         super().__init__(
             _Scorer(
                 case_sensitive=case_sensitive,

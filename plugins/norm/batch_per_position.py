@@ -9,6 +9,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
+from paddle_tfm.language import _
 from paddle_tfm.ranks import sum_over_ranks
 from paddle_tfm.validators import at_least, between, not_negative, positive
 from paddle_tfm_plugins.norm._running import Pool, PooledNorm
@@ -61,7 +62,9 @@ class BatchNormPerPosition(PooledNorm):
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         if positions is None:
-            raise ValueError("`positions` must be a tensor for a norm with statistics for each position, but is None")
+            raise ValueError(
+                _("`positions` must be a tensor for a norm with statistics for each position, but is None")
+            )
         rows, real, index = self._tokens(x, valid, positions)
         if self.training:
             mean, variance, centred, count = self._statistics(rows, real, index)

@@ -6,6 +6,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Norm
 from paddle_tfm.validators import positive
 
@@ -33,7 +34,9 @@ class GroupNorm(Norm):
         super().__init__()
         if groups < 1 or d_model % groups or d_model == groups:
             raise ValueError(
-                f"`groups` must divide the width {d_model} into groups of two channels or more, but is {groups}"
+                _(
+                    "`groups` must divide the width {d_model} into groups of two channels or more, but is {groups}"
+                ).format(d_model=d_model, groups=groups)
             )
         positive(eps=eps)
         self.groups, self.eps = groups, eps

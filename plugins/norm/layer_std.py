@@ -6,6 +6,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Norm
 from paddle_tfm.validators import positive
 
@@ -28,7 +29,9 @@ class LayerStd(Norm):
     def __init__(self, d_model: int, eps: float = 1e-6):
         super().__init__()
         if d_model < 2:
-            raise ValueError(f"`d_model` must be at least 2 for a standard deviation, but is {d_model}")
+            raise ValueError(
+                _("`d_model` must be at least 2 for a standard deviation, but is {d_model}").format(d_model=d_model)
+            )
         positive(eps=eps)
         self.eps = eps
         self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Optimizer
 from paddle_tfm.validators import between, not_negative
 from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule, decay_weights
@@ -31,7 +32,7 @@ class SGD(Optimizer):
         between("[0, 1)", momentum=momentum)
         not_negative(weight_decay=weight_decay)
         if nesterov and not momentum:
-            raise ValueError("`nesterov` needs a momentum, but `momentum` is 0")
+            raise ValueError(_("`nesterov` needs a momentum, but `momentum` is 0"))
         self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
 
     def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:

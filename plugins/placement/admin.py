@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor, nn
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import LayerSite, Placement, Profile, Sublayer, TokenInfo
 
 
@@ -39,8 +40,9 @@ class Admin(Placement):
         omegas = [omega for placement in placements for omega in placement.omegas]
         if len(omegas) != len(profile.branch_variances):
             raise ValueError(
-                f"`profile` must have a variance for each of the {len(omegas)} sublayers, but has "
-                f"{len(profile.branch_variances)}"
+                _("`profile` must have a variance for each of the {sublayers} sublayers, but has {number}").format(
+                    sublayers=len(omegas), number=len(profile.branch_variances)
+                )
             )
         variance = profile.input_variance
         for omega, below in zip(omegas[1:], profile.branch_variances):

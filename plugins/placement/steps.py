@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor, nn
 
+from paddle_tfm.language import _
 from paddle_tfm.layers import Dropout
 from paddle_tfm.protocols import LayerSite, Norm, NormFactory, Placement, Sublayer, TokenInfo
 
@@ -51,7 +52,11 @@ class Steps(Placement):
             ("top", top, "dan"),
         ):
             if wrong := letters.strip(allowed):
-                raise ValueError(f"`{name}` may hold the letters {', '.join(allowed)}, but '{letters}' has {wrong[0]}")
+                raise ValueError(
+                    _("`{name}` may hold the letters {allowed}, but '{letters}' has {wrong}").format(
+                        name=name, allowed=", ".join(allowed), letters=letters, wrong=wrong[0]
+                    )
+                )
         super().__init__(sites=sites if NORM in after else (), norm=norm, d_model=d_model, dropout=dropout)
         self.after, self.embedding, self.top = after, embedding, top
         self.before = [before] * len(sites) if self_before is None else [self_before, *[before] * (len(sites) - 1)]

@@ -10,6 +10,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm import place
+from paddle_tfm.language import _
 from paddle_tfm.validators import positive
 
 MAX_ROWS = 4096  # rows that are kept at most: two megabytes for 128 channels
@@ -29,7 +30,7 @@ class Sinusoid(nn.Layer):
         super().__init__()
         positive(base=base)
         if halves and (width % 2 or width < 4):
-            raise ValueError(f"`halves` needs an even d_model of 4 or more, but it is {width}")
+            raise ValueError(_("`halves` needs an even d_model of 4 or more, but it is {width}").format(width=width))
         self.base = base
         channel, half = np.arange(width), width // 2
         exponent = channel % half / (half - 1) if halves else channel // 2 * 2 / width

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from paddle import Tensor, nn
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import PositionalEncoding
 
 
@@ -25,7 +26,7 @@ class Chain(PositionalEncoding):
     def __init__(self, parts: list[PositionalEncoding]):
         super().__init__()
         if not parts:
-            raise ValueError("`parts` must hold at least one encoding, but is empty")
+            raise ValueError(_("`parts` must hold at least one encoding, but is empty"))
         self.parts = nn.LayerList(parts)
         self.shared: dict[int, PositionalEncoding] = {}  # index → that of the lowest layer, to which it belongs
         self.per_layer = any(part.per_layer for part in parts)

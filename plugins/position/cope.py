@@ -6,6 +6,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import LayerSite, PositionalEncoding, keep_initial, maps_as
 from paddle_tfm.validators import between
 
@@ -38,8 +39,10 @@ class CoPE(PositionalEncoding):
         super().__init__()
         if not site.causal:
             raise ValueError(
-                f"it counts words back from the query, but {site.stack}.{site.sublayer} also looks ahead; choose it "
-                f"where attention is causal: {{encoder: rotary, decoder: cope}}"
+                _(
+                    "it counts words back from the query, but {stack}.{sublayer} also looks ahead; choose it where "
+                    "attention is causal: {{encoder: rotary, decoder: cope}}"
+                ).format(stack=site.stack, sublayer=site.sublayer)
             )
         between("[2, 1000000]", positions=positions)
         rows = max_length + 1 if positions is None else positions

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from paddle import Tensor
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.position.rotary import Rotary
@@ -38,7 +39,7 @@ class NoPEHybrid(PositionalEncoding):
         encoding = Rotary(head_dim) if encoding is None else encoding
         if "embed" in encoding.uses():
             raise ValueError(
-                "`encoding` must act in each layer by itself (rotary, alibi, shaw), but is added to the embeddings"
+                _("`encoding` must act in each layer by itself (rotary, alibi, shaw), but is added to the embeddings")
             )
         self.every = every
         self.encoding = encoding if (site.layer + 1) % every else PositionalEncoding()

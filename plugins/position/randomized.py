@@ -10,6 +10,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm import randomness
+from paddle_tfm.language import _
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.validators import at_least, one_of
 
@@ -67,14 +68,19 @@ class Randomized(PositionalEncoding):
         super().__init__()
         if site.sublayer == "cross":
             raise ValueError(
-                "cross-attention draws no positions, but sees those of the stacks; name the other encoding itself there"
+                _(
+                    "cross-attention draws no positions, but sees those of the stacks; name the other encoding itself "
+                    "there"
+                )
             )
         at_least(1, longest=longest, stride=stride)
         one_of(("positions", "distances"), drawn=drawn)
         if drawn == "distances" and not _goes_by_differences(encoding):
             raise ValueError(
-                f"distances can be drawn for an encoding that goes by differences of positions alone (alibi, t5, "
-                f"kerple, shaw, transformer_xl), and {type(encoding).__name__} does not; leave `drawn` at positions"
+                _(
+                    "distances can be drawn for an encoding that goes by differences of positions alone (alibi, t5, "
+                    "kerple, shaw, transformer_xl), and {name} does not; leave `drawn` at positions"
+                ).format(name=type(encoding).__name__)
             )
         self.encoding, self.site, self.drawn = encoding, site, drawn
         self.per_layer = encoding.per_layer

@@ -8,6 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.validators import positive
 from paddle_tfm_plugins.position._rotation import frequencies, rotate
@@ -46,8 +47,10 @@ class XPos(PositionalEncoding):
         super().__init__()
         if not site.causal:
             raise ValueError(
-                f"its scores fade towards the past and grow towards the future, which {site.stack}.{site.sublayer} "
-                f"sees; choose it where attention is causal: {{encoder: rotary, decoder: xpos}}"
+                _(
+                    "its scores fade towards the past and grow towards the future, which {stack}.{sublayer} sees; "
+                    "choose it where attention is causal: {{encoder: rotary, decoder: xpos}}"
+                ).format(stack=site.stack, sublayer=site.sublayer)
             )
         positive(scale_base=scale_base, gamma=gamma)
         self.base, self.scale_base, self.gamma = base, scale_base, gamma

@@ -8,6 +8,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import PositionalEncoding
 from paddle_tfm.validators import at_least, positive
 from paddle_tfm_plugins.position._rotation import frequencies, rotate
@@ -57,9 +58,11 @@ class YaRN(PositionalEncoding):
         at_least(1, factor=factor, trained_length=trained_length)
         positive(slow=slow)
         if fast <= slow:
-            raise ValueError(f"`fast` must be above `slow`, but {fast:g} is not above {slow:g}")
+            raise ValueError(
+                _("`fast` must be above `slow`, but {fast:g} is not above {slow:g}").format(fast=fast, slow=slow)
+            )
         if base <= 1:
-            raise ValueError(f"`base` must be above 1, but is {base:g}")
+            raise ValueError(_("`base` must be above 1, but is {base:g}").format(base=base))
         self.factor, self.base = factor, base
         self.length = max(1.0, max_length / factor) if trained_length is None else float(trained_length)
         theta = frequencies(head_dim, base).numpy()

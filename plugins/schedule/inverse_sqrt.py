@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Schedule
 from paddle_tfm.validators import positive
 
@@ -26,6 +27,8 @@ def require_warmup(warmup: int) -> None:
     """Raises ValueError unless there is one: it scales the whole formula."""
     if warmup < 1:
         raise ValueError(
-            f"`warmup` must be positive, as every rate is 0 without, but is {warmup}; 1 decays from the first step on, "
-            "and the schedules cosine and wsd take 0"
+            _(
+                "`warmup` must be positive, as every rate is 0 without, but is {warmup}; 1 decays from the first step "
+                "on, and the schedules cosine and wsd take 0"
+            ).format(warmup=warmup)
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import generator
 from paddle_tfm.validators import at_least, positive
@@ -47,7 +48,9 @@ class Questions(Task):
         positive(train=train, valid=valid, test=test, names=names)
         at_least(2, facts=facts)
         if facts > len(ROLES) * len(VERBS):
-            raise ValueError(f"`facts` must be at most {len(ROLES) * len(VERBS)}, but is {facts}")
+            raise ValueError(
+                _("`facts` must be at most {most}, but is {facts}").format(most=len(ROLES) * len(VERBS), facts=facts)
+            )
         self.sizes = {"train": train, "valid": valid, "test": test}
         self.facts, self.names, self.data_seed = facts, names, data_seed
 
@@ -58,7 +61,7 @@ class Questions(Task):
 
     def _draw(self, split: str) -> Iterator[Example]:
         rng = generator(self.data_seed, "questions", split)
-        for _ in range(self.sizes[split]):
+        for _example in range(self.sizes[split]):
             chosen = rng.choice(len(ROLES) * len(VERBS), self.facts, replace=False)
             facts = [(*divmod(int(each), len(VERBS)), self._people(rng, split)) for each in chosen]
             role, verb, people = facts[rng.integers(self.facts)]

@@ -1,6 +1,8 @@
 """`paddle-tfm compare` of folders from anywhere: what can be compared, and what cannot be."""
 
+import csv
 import html
+import io
 import json
 import re
 
@@ -103,3 +105,46 @@ def test_the_commands_that_are_shown_can_be_copied(tmp_path):
         *(f"paddle-tfm {verb} './-my runs'" for verb in ("board", "compare", "report")),
         *(f"paddle-tfm run './-my runs/layer/seed-{seed}/recipe.yaml' --out runs/again" for seed in (1, 2)),
     }
+
+
+def blocks(monkeypatch, *arguments):
+    """The tables of --csv, each a list of rows; the same in both languages."""
+    english = call("compare", *arguments, "--csv").out
+    monkeypatch.setenv("LANGUAGE", "zh")
+    assert call("compare", *arguments, "--csv").out == english
+    return [list(csv.DictReader(io.StringIO(text))) for text in english.split("\n\n")]
+
+
+def test_csv_has_the_effects_of_a_grid(tmp_path, monkeypatch):
+    scores = {
+        "layer-none": (20.0, 21.0),
+        "layer-alibi": (24.0, 25.5),
+        "rms-none": (20.5, 21.0),
+        "rms-alibi": (25, 26.5),
+    }
+    for variant, values in scores.items():
+        for seed, score in enumerate(values, 1):
+            finished(tmp_path / "a", variant, seed, score)
+    factors = {
+        f"model.{key}": {name: name.split("-")[i] for name in scores} for i, key in enumerate(("norm", "position"))
+    }
+    (tmp_path / "a/command.json").write_text(json.dumps({"factors": factors}), "utf-8")
+    variants, matrix, effects = blocks(monkeypatch, "a", "--baseline", "layer-none")
+    assert {row["variant"] for row in variants} == scores.keys()
+    assert [row["norm"] for row in matrix] == ["layer", "rms"] and float(matrix[0]["alibi"]) == 24.75
+    differences = {row["levels"]: float(row["difference"]) for row in effects}
+    assert differences == pytest.approx(
+        {"model.norm=rms": 0.625, "model.position=alibi": 4.625, "model.norm=rms model.position=alibi": 0.75}
+    )
+    assert all(row["verdict"] == "undetermined" and float(row["low"]) < float(row["high"]) for row in effects)
+
+
+def test_csv_has_the_models_of_ablate(tmp_path, monkeypatch):
+    for variant, score in (("full", 25.0), ("without-norm", 20.0)):
+        finished(tmp_path / "a", variant, 1, score)
+    (tmp_path / "a/command.json").write_text(json.dumps({"taken_away": {"without-norm": "norm: rms → none"}}), "utf-8")
+    _, models = blocks(monkeypatch, "a", "--baseline", "full")
+    assert [(row["model"], float(row["difference"] or 0)) for row in models] == [
+        ("full", 0),
+        ("− norm: rms → none", -5),
+    ]

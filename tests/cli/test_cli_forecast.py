@@ -27,6 +27,18 @@ def test_a_dry_run_says_what_it_would_cost_and_writes_nothing(trained, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
+def test_validation_sets_of_your_own_count_with_every_evaluation():
+    """`TINY` evaluates three times, and tests once: four times the large set, or once."""
+
+    def seconds(more):
+        own = f"evaluate.tests.own={{split: valid, task: {{valid: 500}}{more}}}"
+        done = call("run", "reverse", *TINY, own, "evaluate.examples=500", "--dry-run", "--json")
+        assert done.status == 0, done.err
+        return json.loads(done.out)["seconds"]
+
+    assert seconds(", while_training: true") > 2 * seconds("")
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -37,7 +37,7 @@ def test_a_component_that_is_right_ends_with_0():
     assert "pass" in done.out and "invariant to scale" in done.out and "norm rms: 2 pass" in done.out
 
 
-def test_a_component_that_is_wrong_ends_with_1_and_says_where_to_look():
+def test_a_component_that_is_wrong_ends_with_1_and_says_where_to_look(monkeypatch):
     file = twin("alibi", ("return -distance", "return distance"))
     done = call("plugin", "check", f"{file}:Twin", "--only", "nearness")
     assert done.status == 1
@@ -46,6 +46,11 @@ def test_a_component_that_is_wrong_ends_with_1_and_says_where_to_look():
     assert done.out.startswith("position Twin: most likely: the sign of the slope")
     done = call("plugin", "check", f"{file}:Twin", "--only", "nearness", "--only", "pure", "--json")
     assert json.loads(done.out)[0]["most_likely"].startswith("the sign of the slope")
+    monkeypatch.setenv("LANGUAGE", "zh")
+    chinese = call("plugin", "check", f"{file}:Twin", "--only", "nearness", "--only", "pure").out
+    assert chinese.startswith("position Twin：最可能的原因：斜率的正负号") and "最远的词得到全部注意力" in chinese
+    in_chinese = call("plugin", "check", f"{file}:Twin", "--only", "nearness", "--only", "pure", "--json").out
+    assert in_chinese == done.out
 
 
 ORDINARY = """

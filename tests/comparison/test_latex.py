@@ -12,9 +12,11 @@ import pytest
 from test_report import series, table
 
 from paddle_tfm import create_registry, latex
+from paddle_tfm.comparison.columns import method
 from paddle_tfm.comparison.report import paper
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.component_source import papers
+from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Table, column
 from paddle_tfm.testing.trials.comparison import trials
 
@@ -150,6 +152,35 @@ def test_a_caption_says_what_was_compared_and_what_signs_mean(tmp_path, registry
         r"95\% interval",
     ):
         assert wanted in caption, wanted
+
+
+class Noted(Section):
+    """the price."""
+
+    heading = "Sizes"
+
+    def notes(self, facts):
+        return ["Bars are ranges."]
+
+
+def test_a_caption_explains_the_signs_that_its_table_has_and_its_title_does_not(tmp_path, registry):
+    for folder, names in (("two", ("base", "rms")), ("one", ("base",))):
+        for name in names:
+            series(tmp_path / folder, name, (0.5, 0.6, 0.55))
+    two, one = (Facts(table(tmp_path / folder, baseline="base"), registry) for folder in ("two", "one"))
+    of_scores, of_intervals = "Mean ± standard deviation over seeds.", method(two.comparison).replace("'", "’")
+
+    def caption(facts, title, **cells):
+        return paper.caption(facts, Table([*map(column, cells)], [cells], title))
+
+    signs = {"score": "0.5 ± 0.1", "95% interval": "−1 to +1"}
+    assert caption(two, "It's all.", **signs) == f"It’s all. {two.sentence()} {of_scores} {of_intervals}"
+    assert (
+        caption(two, "Mean ± half of its 95% interval", **signs) == f"Mean ± half of its 95% interval. {two.sentence()}"
+    )
+    assert caption(two, "", score="0.5") == two.sentence()
+    assert caption(one, "All", **signs) == f"All. {one.sentence()} {of_scores}"
+    assert paper.figure_caption(two, Noted()) == f"Sizes. {two.sentence()} Bars are ranges."
 
 
 def test_every_paper_that_a_component_cites_has_authors_and_a_title(registry):

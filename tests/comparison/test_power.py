@@ -1,5 +1,7 @@
 """What the seeds of a recipe can see, before they are trained: against simulated t tests."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from finished_runs import finished
@@ -47,6 +49,33 @@ def test_a_grid_of_three_seeds_by_recorded_runs_of_it(tmp_path, rng):
         assert enough <= 1 < one_less  # standard deviation
     other = power(load("reverse", [*GRID, "seeds=[1,2,3]", "train.label_smoothing=0.1"]), tmp_path)
     assert "difference" not in other.records()[0]  # those runs are of another recipe
+
+
+def record(folder, recipe, scores):
+    for run, value in zip(recipe.runs(), np.ravel(scores)):
+        lost = {"diverged": "lost", "test": {}} if np.isnan(value) else {}
+        (folder / run.name).mkdir(parents=True)
+        finished(folder / run.name, run.variant, run.seed, {"exact_match": float(value)}, **lost)
+        (folder / run.name / "recipe.yaml").write_text(yaml_lines.dump(run.data), "utf-8")
+
+
+def test_what_recorded_runs_say_for_people(tmp_path):
+    """Two variants of two seeds: residuals are ±d / 2, so that s is d; what is beyond 100% cannot be seen."""
+    recipe = load("reverse", ["model.norm=layer,rms", "seeds=[1,2]"])
+    for deviation, s, least in ((0.001, "0.1 points", "2 points"), (0.2, "20.0 points", "none")):
+        folder = tmp_path / s
+        record(folder, recipe, [[0.5 + deviation, 0.5], [0.5, 0.5 + deviation]])
+        table = power(recipe, folder)
+        assert f", {s} in 4 runs in" in table.title
+        assert {each.heading: each.cell(table.rows[0]) for each in table.columns}["that is"] == least
+    record(tmp_path / "lost", recipe, [[0.5, np.nan], [0.6, 0.5]])
+    assert "difference" not in power(recipe, tmp_path / "lost").records()[0]
+
+
+def test_seeds_that_are_added_while_they_are_needed_count():
+    few, more = (power(load("reverse", [*GRID, seeds]), Path()).rows[0].deviations
+                 for seeds in ("seeds=[1,2,3]", "seeds={at_most: 6, looks: [3, 6]}"))  # fmt: skip
+    assert more < few
 
 
 def test_one_seed_sees_nothing_and_one_variant_is_compared_with_none(tmp_path):

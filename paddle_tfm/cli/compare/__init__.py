@@ -8,7 +8,7 @@ import click
 
 from paddle_tfm.cli.common import console, create_registry, plugin_option, warn
 from paddle_tfm.cli.tables import table_options
-from paddle_tfm.language import _
+from paddle_tfm.language import _, english
 
 
 @click.command(name="compare")
@@ -41,7 +41,8 @@ def command(folders, metric, baseline, out, bootstrap, draws, plugins, form) -> 
     time of decoding. For more variants see the page or --json (sections: gaps, costs).
 
     A narrow terminal shows the columns that matter most; the report has all. --json prints what comparison.json holds,
-    --csv a line a variant.
+    --csv a line a variant; below it, after an empty line each, the matrix and the effects of a grid, or the models of
+    `ablate`.
 
     \b
     Examples:
@@ -138,7 +139,8 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
         )
         paths = {}
     if form is not None:
-        emit(table(comparison), form, report.data())
+        with english():
+            emit([table(comparison), *ablation_tables(report.facts).values()], form, report.data())
         return
     elsewhere = [_("in the report")] if paths else []
     if len(report.facts.groups) == 2:

@@ -119,7 +119,7 @@ class Evaluation:
             return []
         split, predictions = self.tested.split, self.predictions if self.has_source else ()
         counted = caveats(self.run, split, self.search, self.examples, predictions)
-        return said({"": [{"caveats": {split: counted}}]})
+        return said({"": [{"recipe": self.run.plan.run.recipe, "caveats": {split: counted}}]})
 
     def _changes(self) -> dict[str, Any]:
         """What other batches than usual changed."""

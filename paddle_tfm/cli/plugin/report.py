@@ -62,12 +62,12 @@ class ReportPrinter:
         if self.brief and outcome.status not in ("fail", "expected failure"):
             return
         check, colour = outcome.check, COLOURS[outcome.status]
-        detail = escape(outcome.detail or check.invariant)
+        detail = escape(_(outcome.detail or check.invariant))
         status = set_cell_size(_(outcome.status), STATUS_WIDTH)
         self.lines.append(f"  [{colour}]{status}[/] {check.name:<{NAME_WIDTH}}  {detail}")
         if outcome.status == "fail":
             for part in PARTS:
-                text, part = escape(getattr(check, part)), set_cell_size(_(part), NAME_WIDTH)
+                text, part = escape(_(getattr(check, part))), set_cell_size(_(part), NAME_WIDTH)
                 self.lines.append(f"  {'':<{STATUS_WIDTH}} [dim]{part}[/]  {text}")
 
     def end(self, report: Report) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from paddle_tfm.cli import complain
 from paddle_tfm.cli.common import note
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 
 if TYPE_CHECKING:
     from paddle_tfm.registry import Registry
@@ -58,18 +59,19 @@ def serve_here(address: Address, rank: int, size: int, facts: Facts, registry: R
         if not may_ask:
             os._exit(128 + number)
         may_ask = False
-        note("Asking rank 0 to stop after this step, with a checkpoint … (again: this process ends at once)")
+        note(_("Asking rank 0 to stop after this step, with a checkpoint … (again: this process ends at once)"))
         ask_to_stop(address)
 
     def say(how: str, sentence: str) -> None:
         if how == DONE:
-            note(f"The training has ended; its runs are on the machine of {address}.")
+            note(_("The training has ended; its runs are on the machine of {address}.").format(address=address))
         elif how == STOPPED:
-            note(f"The training was stopped, with a checkpoint on the machine of {address}; --resume continues it.")
+            text = _("The training was stopped, with a checkpoint on the machine of {address}; --resume continues it.")
+            note(text.format(address=address))
         else:
             complain(sentence)
 
-    note(f"Rank {rank} of {size}: serving rank 0 at {address}")
+    note(_("Rank {rank} of {size}: serving rank 0 at {address}").format(rank=rank, size=size, address=address))
     _on_signals(signalled)
     member = _joined(address, rank, size, facts, say)
     may_ask = True

@@ -22,6 +22,7 @@ import click
 from paddle_tfm.cli.common import note
 from paddle_tfm.cli.run.further_ranks import INTERRUPTED, fork, serve_here
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 
 if TYPE_CHECKING:
     from paddle_tfm.cli.run.request import Request
@@ -109,8 +110,10 @@ def _require_no_shards(recipe: Recipe) -> None:
     for run in planned(recipe):
         if run.settings is not None and run.settings.train.shards is not None:
             raise UserError(
-                f"train.shards={run.settings.train.shards} promises the same bits on any number of cores, and several "
-                "processes (--nproc, --nodes, a launcher) divide batches by their number: use one of the two"
+                _(
+                    "train.shards={shards} promises the same bits on any number of cores, and several processes "
+                    "(--nproc, --nodes, a launcher) divide batches by their number: use one of the two"
+                ).format(shards=run.settings.train.shards)
             )
 
 
@@ -134,12 +137,14 @@ def _started(wanted: Request, facts: Facts, registry: Registry) -> tuple[Ranks, 
     from paddle_tfm.train.ranks.rank_zero import Ranks
 
     if not sys.platform.startswith("linux"):
-        raise UserError("several processes train together on Linux only, where Paddle's gloo and NCCL are")
+        raise UserError(_("several processes train together on Linux only, where Paddle's gloo and NCCL are"))
     launched, nproc, size = wanted.launched(), wanted.nproc or 1, wanted.processes
     if nproc > 1 and not processes.can_fork():
         raise UserError(
-            f"--nproc={nproc} starts processes on a CPU only; on GPUs, give one command a process, with --nodes, "
-            "--node and --address, or use python -m paddle.distributed.launch"
+            _(
+                "--nproc={nproc} starts processes on a CPU only; on GPUs, give one command a process, with --nodes, "
+                "--node and --address, or use python -m paddle.distributed.launch"
+            ).format(nproc=nproc)
         )
     first = launched.rank if launched else (wanted.node or 0) * nproc
     text = wanted.address or (launched.address if launched else "")

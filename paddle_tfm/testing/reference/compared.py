@@ -30,6 +30,7 @@ from paddle_tfm.testing.results import Failed, Note, Result
 VALUES, SLOPES = 1e-6, 1e-4  # how far values and slopes may be off, of the largest number: parts may be in float32
 STEPS = (1e-5, 1e-6, 1e-4)  # of finite differences
 SEED = 17
+CONSEQUENCE = "the formula is not the one that was written down"
 SOME_CASES = 3  # cases under another value of an option
 
 
@@ -73,7 +74,7 @@ class Reference:
         check = Check(
             "reference",
             f"values and gradients are those of {self.text}",
-            "the formula is not the one that was written down",
+            CONSEQUENCE,
             "",
             compared,
         )

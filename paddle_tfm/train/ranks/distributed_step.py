@@ -26,6 +26,7 @@ from paddle_tfm import randomness, ranks, runtime
 from paddle_tfm.data.batches import Batch, collate, packed
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.train import divided_probe
 from paddle_tfm.train.ranks.group import Group
 from paddle_tfm.train.ranks.rank_zero import Ranks
@@ -46,8 +47,10 @@ def distributed(plain: Step, run: Run, others: Ranks) -> Iterator[Step]:
     most = run.stream().most_rows()
     if most < others.size:
         raise UserError(
-            f"{others.size} processes must each get a row of a batch, but no batch of {run.name} has more than {most}; "
-            f"use at most {most}, or raise train.max_tokens={run.settings.train.max_tokens:,}"
+            _(
+                "{size} processes must each get a row of a batch, but no batch of {name} has more than {most}; use at "
+                "most {most}, or raise train.max_tokens={max_tokens:,}"
+            ).format(size=others.size, name=run.name, most=most, max_tokens=run.settings.train.max_tokens)
         )
     step = DistributedStep(plain, others)
     step.start(run, run.encoded["train"][: others.size + 1])
@@ -113,10 +116,12 @@ class DistributedStep(DividedStep):
         self.stale = True
         if difference := divided_probe.difference(whole, divided, self.model):
             raise UserError(
-                f"{difference} where {self.others.size} processes share a batch: from its own rows alone, each "
-                "computes something of the whole batch, or draws at random. Sums over rows belong into "
-                "`paddle_tfm.ranks.sum_over_ranks`, dropout is `paddle_tfm.layers.Dropout`; or train this model with "
-                "one process"
+                _(
+                    "{difference} where {size} processes share a batch: from its own rows alone, each computes "
+                    "something of the whole batch, or draws at random. Sums over rows belong into "
+                    "`paddle_tfm.ranks.sum_over_ranks`, dropout is `paddle_tfm.layers.Dropout`; or train this model "
+                    "with one process"
+                ).format(difference=difference, size=self.others.size)
             )
 
 
@@ -149,7 +154,11 @@ class Flat:
         self.parameters = parameters
         wrong = [str(parameter.dtype) for parameter in parameters if parameter.dtype != paddle.float32]
         if wrong:
-            raise UserError(f"a run of several processes must have float32 parameters, but some are {wrong[0]}")
+            raise UserError(
+                _("a run of several processes must have float32 parameters, but some are {wrong}").format(
+                    wrong=wrong[0]
+                )
+            )
         self.sizes = [int(parameter.size) for parameter in parameters]
 
     @paddle.no_grad()

@@ -27,6 +27,7 @@ from paddle import Tensor
 
 from paddle_tfm import place
 from paddle_tfm.errors import CutShort, UserError
+from paddle_tfm.language import _
 from paddle_tfm.train.ranks.meeting import Address
 
 SETTLE, VERDICT = 2.0, 4.5  # seconds in which rank 0 learns who is lost, and in which it says how the training ended
@@ -95,12 +96,16 @@ class Group:
         for rank, other in enumerate(packed):
             if (other[:2] != own).any():
                 of_own, of_other = (
-                    f"sum {number:.0f} of {size:,.0f} numbers" if number else "the end of the pass"
+                    _("sum {number:.0f} of {size:,.0f} numbers").format(number=number, size=size)
+                    if number
+                    else _("the end of the pass")
                     for number, size in (own, other[:2])
                 )
                 raise UserError(
-                    f"`sum_over_ranks` must be called in one order and with one shape in every rank, but {of_own} came "
-                    f"with {of_other} of rank {rank}; train this model with one process"
+                    _(
+                        "`sum_over_ranks` must be called in one order and with one shape in every rank, but {of_own} "
+                        "came with {of_other} of rank {rank}; train this model with one process"
+                    ).format(of_own=of_own, of_other=of_other, rank=rank)
                 )
         return sum(packed[1:], packed[0])
 

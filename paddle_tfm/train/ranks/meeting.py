@@ -11,6 +11,7 @@ from typing import Any
 
 from paddle_tfm import paddle_compat
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _, enumerated
 from paddle_tfm.units import whole_number
 
 WAIT = 300.0  # seconds until all have met
@@ -29,10 +30,12 @@ class Address:
     @classmethod
     def of(cls, text: str) -> Address:
         """HOST:PORT. Raises UserError: it is no such thing."""
-        host, _, port = text.rpartition(":")
+        host, _colon, port = text.rpartition(":")
         number = whole_number(port, 1, 65535)
         if not host or ":" in host or number is None:
-            raise UserError(f"--address {text}: must be HOST:PORT, a name or IPv4, for instance 10.0.0.1:29500")
+            raise UserError(
+                _("--address {text}: must be HOST:PORT, a name or IPv4, for instance 10.0.0.1:29500").format(text=text)
+            )
         return cls(host, number)
 
     @classmethod
@@ -51,8 +54,10 @@ class Address:
             socket.create_server((self.host, self.port), family=family).close()
         except OSError as error:
             raise UserError(
-                f"--address {self}: rank 0 cannot listen there ({_reason(error)}); it must be an address of "
-                "the machine with --node 0, and a port that is free"
+                _(
+                    "--address {address}: rank 0 cannot listen there ({reason}); it must be an address of the machine "
+                    "with --node 0, and a port that is free"
+                ).format(address=self, reason=_reason(error))
             ) from None
 
     def require_answer(self) -> str:
@@ -63,12 +68,18 @@ class Address:
                 with socket.create_connection((self.host, self.port), timeout=10.0) as connection:
                     return connection.getsockname()[0]
             except socket.gaierror as error:
-                raise UserError(f"--address {self}: there is no machine of that name ({error.strerror})") from None
+                raise UserError(
+                    _("--address {address}: there is no machine of that name ({reason})").format(
+                        address=self, reason=error.strerror
+                    )
+                ) from None
             except OSError as error:
                 if time.monotonic() > end:
                     raise UserError(
-                        f"--address {self}: nobody answers there after {WAIT:g} s ({_reason(error)}); start "
-                        "the command with --node 0 on that machine, and let its port through the firewall"
+                        _(
+                            "--address {address}: nobody answers there after {seconds:g} s ({reason}); start the "
+                            "command with --node 0 on that machine, and let its port through the firewall"
+                        ).format(address=self, seconds=WAIT, reason=_reason(error))
                     ) from None
                 time.sleep(PAUSE)
 
@@ -89,18 +100,23 @@ def require_alike(hello: Message, facts: Facts) -> None:
         if other != list(own):
             here, there = ([each for each in one if each not in two] for one, two in ((own, other), (other, own)))
             raise UserError(
-                f"{name_of(hello)} must have the same {name} as rank 0; but only it has {_and(there)}, and only rank 0 "
-                f"has {_and(here)}: give the same command on every machine, but for --node"
+                _(
+                    "{process} must have the same {name} as rank 0; but only it has {there}, and only rank 0 has "
+                    "{here}: give the same command on every machine, but for --node"
+                ).format(
+                    process=name_of(hello),
+                    name=name,
+                    there=enumerated(there or [_("nothing")]),
+                    here=enumerated(here or [_("nothing")]),
+                )
             )
 
 
 def name_of(hello: Message) -> str:
-    return f"rank {hello['rank']} (process {hello['pid']} on {hello['host']})"
-
-
-def _and(values: Sequence[str]) -> str:
-    return " and ".join(values) or "nothing"
+    text = _("rank {rank} (process {pid} on {host})")
+    return text.format(rank=hello["rank"], pid=hello["pid"], host=hello["host"])
 
 
 def listed(ranks: Sequence[int], size: int) -> str:
-    return f"{len(ranks)} of {size} ranks ({', '.join(map(str, ranks[:8]))}{' …' if len(ranks) > 8 else ''})"
+    shown = f"{', '.join(map(str, ranks[:8]))}{' …' if len(ranks) > 8 else ''}"
+    return _("{number} of {size} ranks ({shown})").format(number=len(ranks), size=size, shown=shown)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import paddle
 from safetensors import numpy as safetensors
 
+from paddle_tfm.language import _
 from paddle_tfm.train.ranks import connections
 from paddle_tfm.train.ranks.group import FAILED, VERDICT, Arrays, Group
 from paddle_tfm.train.ranks.meeting import Address, Facts, Message
@@ -55,10 +56,11 @@ class Member(Group):
         self.ended(said["how"], said["sentence"])
 
     def _without_rank_0(self) -> str:
-        return (
-            f"rank 0 ({self.address}) is lost: it has ended, or cannot be reached; what is saved is there, and "
-            "--resume continues it with any number of processes"
+        text = _(
+            "rank 0 ({address}) is lost: it has ended, or cannot be reached; what is saved is there, and --resume "
+            "continues it with any number of processes"
         )
+        return text.format(address=self.address)
 
     def next(self) -> tuple[Message, Arrays]:
         """The next message of rank 0. Raises UserError: rank 0 is lost."""

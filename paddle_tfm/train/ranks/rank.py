@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from paddle_tfm.data.batches import unpacked
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.model.build import build
 from paddle_tfm.model.by_path import prepare
 from paddle_tfm.model.size import trained_parameters
@@ -45,7 +46,8 @@ class Rank:
         except Exception as error:
             wrong = error if isinstance(error, UserError) else of_plugin(error)
             last = traceback.format_exception_only(error)[-1].strip()
-            self.member.fail(str(wrong) if wrong else f"{last}; its own output has the traceback")
+            text = _("{error}; its own output has the traceback")
+            self.member.fail(str(wrong) if wrong else text.format(error=last))
             if wrong is None:
                 raise
             raise wrong from None
@@ -55,7 +57,11 @@ class Rank:
         (spec,) = Recipe("the recipe of rank 0", message["recipe"], {}).runs()
         plan = plan_run(spec, self.registry).require_sound("the recipe of rank 0")
         if different := code_changes(message["components"], plan.providers()):
-            raise UserError(f"must have the plugins of rank 0, but of these (there: was, here: is) {different[0]}")
+            raise UserError(
+                _("must have the plugins of rank 0, but of these (there: was, here: is) {different}").format(
+                    different=different[0]
+                )
+            )
         source, target = message["sizes"]
         model = prepare(build(plan.sound_model, source, target, spec.seed), plan.settings.train)
         named = dict([*model.named_parameters(), *model.built_buffers().items()])

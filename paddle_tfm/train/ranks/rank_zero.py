@@ -16,6 +16,7 @@ import paddle
 from safetensors import numpy as safetensors
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _, enumerated
 from paddle_tfm.train.ranks import connections, meeting
 from paddle_tfm.train.ranks.group import DONE, FAILED, LEAVE, SETTLE, Arrays, Group, RankLost
 from paddle_tfm.train.ranks.meeting import Address, Facts, Message
@@ -68,9 +69,13 @@ class Ranks(Group):
         end, said = time.monotonic() + meeting.WAIT, time.monotonic() + 5.0
         while missing := [rank for rank in range(1, self.size) if rank not in there]:
             if time.monotonic() > end:
-                raise UserError(f"{meeting.listed(missing, self.size)} did not come within {meeting.WAIT:g} s")
+                raise UserError(
+                    _("{ranks} did not come within {seconds:g} s").format(
+                        ranks=meeting.listed(missing, self.size), seconds=meeting.WAIT
+                    )
+                )
             if time.monotonic() > said:
-                report(f"Waiting for {meeting.listed(missing, self.size)}")
+                report(_("Waiting for {ranks}").format(ranks=meeting.listed(missing, self.size)))
                 said = end
             if self.store.add("came", 0) == len(there):
                 time.sleep(0.02)
@@ -78,7 +83,11 @@ class Ranks(Group):
             hello = json.loads(self.store.get(f"hello/{len(there) + 1}"))
             meeting.require_alike(hello, facts)
             if hello["rank"] in there:
-                raise UserError(f"{meeting.name_of(hello)} came twice; give each machine a --node of its own")
+                raise UserError(
+                    _("{process} came twice; give each machine a --node of its own").format(
+                        process=meeting.name_of(hello)
+                    )
+                )
             there[hello["rank"]] = hello
         return there
 
@@ -110,10 +119,11 @@ class Ranks(Group):
             if (events := poller.poll(500)) and not self.closed:
                 rank = ranks[events[0][0]]
                 self.gone.append(rank)
-                why = "it has ended, or cannot be reached"
+                why = _("it has ended, or cannot be reached")
                 if store.add(f"failed/{rank}/there", 0):
                     why = store.get(f"failed/{rank}").decode()
-                self.lost = f"{self.names[rank]}, of {self.size}, is lost: {why}"
+                text = _("{process}, of {size}, is lost: {why}")
+                self.lost = text.format(process=self.names[rank], size=self.size, why=why)
                 store.set("ended", json.dumps({"how": FAILED, "sentence": self.lost}))
                 for connection in self.engines:  # what rank 0 waits for raises
                     with suppress(OSError):
@@ -176,7 +186,8 @@ class Ranks(Group):
         if not self.lost:
             silent = [rank for rank in range(1, self.size) if not self.store.add(f"silent/{rank}", 0)]
             self.gone += silent
-            names = " and ".join(self.names[rank] for rank in silent) or "a rank"
-            self.lost = f"{names}, of {self.size}, stood still for 30 s ({error})"
+            names = enumerated([self.names[rank] for rank in silent] or [_("a rank")])
+            text = _("{processes}, of {size}, stood still for 30 s ({error})")
+            self.lost = text.format(processes=names, size=self.size, error=error)
             self.store.set("ended", json.dumps({"how": FAILED, "sentence": self.lost}))
         raise RankLost(self.lost)
