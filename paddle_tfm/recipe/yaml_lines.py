@@ -85,7 +85,7 @@ def _read(text: str, name: str) -> tuple[object, Origins]:
         hint = _("; `{mark}`, here or in the line before, is full-width, but YAML's marks are half-width")
         sentence = _("{name} line {line}: not valid YAML: {why}{hint}")
         hint = hint.format(mark=mark[0]) if mark else ""
-        raise UserError(sentence.format(name=name, line=line, why=_reason(error.problem), hint=hint)) from error
+        raise UserError(sentence.format(name=name, line=line, why=_reason(error.problem or str(error)), hint=hint)) from error
     except RecursionError as error:
         sentence = _("{name} line {line}: nested more than {depth} deep")
         raise UserError(sentence.format(name=name, line=loader.line + 1, depth=limits.DEPTH)) from error
@@ -94,9 +94,9 @@ def _read(text: str, name: str) -> tuple[object, Origins]:
 
 
 def _reason(problem: str) -> str:
-    """What PyYAML says, in the reader's language: in the catalogue "…" stands for what it found."""
-    found = re.search(r"(?:found|got|alias|character|tag) (['\"].*['\"])(?: that|$)", problem)
-    return _(problem.replace(found[1], "…")).replace("…", found[1]) if found else _(problem)
+    """What PyYAML says, in the reader's language: in the catalogue "…" stands for what it quotes of the file."""
+    quote = re.search(r"(?:found|got|alias|character|tag) (['\"].*['\"])(?: that|$)", problem)
+    return _(problem.replace(quote[1], "…")).replace("…", quote[1]) if quote else _(problem)
 
 
 class _Lines:
