@@ -85,7 +85,8 @@ def _read(text: str, name: str) -> tuple[object, Origins]:
         hint = _("; `{mark}`, here or in the line before, is full-width, but YAML's marks are half-width")
         sentence = _("{name} line {line}: not valid YAML: {why}{hint}")
         hint = hint.format(mark=mark[0]) if mark else ""
-        raise UserError(sentence.format(name=name, line=line, why=_reason(error.problem or str(error)), hint=hint)) from error
+        why = _reason(error.problem or str(error))
+        raise UserError(sentence.format(name=name, line=line, why=why, hint=hint)) from error
     except RecursionError as error:
         sentence = _("{name} line {line}: nested more than {depth} deep")
         raise UserError(sentence.format(name=name, line=loader.line + 1, depth=limits.DEPTH)) from error
