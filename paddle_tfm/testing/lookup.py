@@ -218,11 +218,13 @@ def examine_class(
     registry: Registry | None = None,
     only: frozenset[str] = frozenset(),
     on_outcome: OnOutcome = lambda outcome: None,
+    beside: Callable[[str, str, Registry], Callable[[], Outcome]] | None = None,
 ) -> Report:
     """Check the class of an ordinary layer as it is.
 
     Args:
-        as_kind: one of AS_KINDS. mask: what its mask means, allowed | hidden | additive;
+        beside: makes, of a component's kind and name, a last check: with a reference. as_kind: one of AS_KINDS. mask:
+            what its mask means, allowed | hidden | additive;
             None: worked out. pad_id: what pads a source (encoder-decoder).
     Raises:
         UserError: it cannot be built or called.
@@ -239,10 +241,16 @@ def examine_class(
     else:
         component, call = getattr(layers, as_kind)(cls, options), None
     registry = registry or installed()
-    report = examine(*with_class(registry, component), registry=registry, only=only, on_outcome=on_outcome)
+    kind, name = with_class(registry, component)
+    reference = beside(kind, name, registry) if beside is not None else None
+    report = examine(kind, name, registry=registry, only=only, on_outcome=on_outcome)
+    outcomes = [*report.outcomes]
+    if reference is not None:
+        outcomes.append(reference())
+        on_outcome(outcomes[-1])
     if call is None:
-        return Report(as_kind, cls.__name__, report.outcomes, report.notes)
-    return Report(as_kind, cls.__name__, report.outcomes, (*report.notes, call.description()), call.disobeys)
+        return Report(as_kind, cls.__name__, outcomes, report.notes)
+    return Report(as_kind, cls.__name__, outcomes, (*report.notes, call.description()), call.disobeys)
 
 
 def ordinary_class(target: str, as_kind: str) -> type:

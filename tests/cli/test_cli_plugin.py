@@ -200,7 +200,7 @@ def test_the_report_as_json():
         (["--as", "norm", "paddle.nn:LayerNorm", "--mask", "hidden"], "and has no effect beside --as norm"),
         (["multihead", "--pad-id", "0"], "--pad-id belongs to --as encoder-decoder, and has no effect without --as"),
         (["--as", "norm", "paddle.nn:LayerNorm", "--only", "reference"], "it needs --reference FILE.py"),
-        (["--as", "norm", "paddle.nn:LayerNorm", "--reference", "a.py"], "--reference is for components of paddle_tfm"),
+        (["--as", "encoder-decoder", "a.py:B", "--reference", "a.py"], "--reference is for single layers"),
     ],
 )
 def test_what_cannot_be_checked_is_one_sentence(arguments, message):

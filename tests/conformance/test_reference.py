@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from catalogue import build
+from paddle import nn
 
 from paddle_tfm import create_registry
 from paddle_tfm.cli.plugin.new import REFERENCED, write
 from paddle_tfm.errors import UserError
 from paddle_tfm.testing import FAIL, PASS, Report, with_class
-from paddle_tfm.testing.lookup import find
+from paddle_tfm.testing.lookup import examine_class, find
 from paddle_tfm.testing.reference.compared import Reference, explained
 
 REFERENCES = Path(__file__).parents[1] / "references"
@@ -42,6 +43,26 @@ def test_another_formula_is_told_apart(kind, name, function, options, sentence):
     """The difference shows where it first is: beyond a window, in an upper layer, in what is copied."""
     outcome = held_to(str(REFERENCES / f"{kind}_numpy.py:{function}"), kind, name, options, create_registry())
     assert outcome.status == FAIL and sentence in outcome.detail, outcome.detail
+
+
+class Scaled(nn.Layer):
+    def __init__(self, dim):
+        super().__init__()
+        self.gain = self.create_parameter([dim])
+
+    def forward(self, x):
+        return x * self.gain
+
+
+@pytest.mark.parametrize("power, status", [(1, PASS), (2, FAIL)])
+def test_an_ordinary_layer_is_held_to_a_reference_by_its_own_names(power, status, tmp_path):
+    (tmp_path / "theirs.py").write_text(f"def forward(x, w):\n    return x * w['gain'] ** {power}\n")
+
+    def beside(kind, name, registry):
+        return Reference(str(tmp_path / "theirs.py"), kind, name, {}, registry).outcome
+
+    report = examine_class("norm", Scaled, {}, only=frozenset({"shape"}), beside=beside)
+    assert report["reference"].status == status
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from paddle_tfm.cli.plugin.report import ReportPrinter
@@ -10,7 +10,7 @@ from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.hookspecs import KINDS
 from paddle_tfm.language import _
 from paddle_tfm.registry import Registry
-from paddle_tfm.testing import Report, checks, examine, lookup
+from paddle_tfm.testing import Outcome, Report, checks, examine, lookup
 from paddle_tfm.testing.reference.compared import Reference
 
 REFERENCE = "reference"  # the check that --reference adds
@@ -40,8 +40,8 @@ class Request:
             if value is not None and self.as_kind != its_kind:
                 text = _("{option} belongs to --as {its_kind}, and has no effect {beside}")
                 raise UserError(text.format(option=option, its_kind=its_kind, beside=beside))
-        if self.reference is not None and self.as_kind is not None:
-            text = _("--reference is for components of paddle_tfm, and has no effect {beside}")
+        if self.reference is not None and self.as_kind == "encoder-decoder":
+            text = _("--reference is for single layers, and has no effect {beside}")
             raise UserError(text.format(beside=beside))
         if self.as_kind is not None and self.target is None:
             text = _("--as {as_kind}: name a class, as in --as {as_kind} my_transformer.py:MyClass")
@@ -55,12 +55,24 @@ def examine_ordinary(wanted: Request, target: str, as_kind: str, registry: Regis
         UserError: there is no such class, or an option does not fit.
         click.exceptions.Exit: a check failed.
     """
-    _refuse_unknown(wanted.only, [as_kind])
+    _refuse_unknown(wanted.only, [as_kind], {REFERENCE} if wanted.reference is not None else set())
     printer, only = ReportPrinter(wanted.brief, wanted.as_json), frozenset(wanted.only)
+
+    def beside(kind: str, name: str, registry: Registry) -> Callable[[], Outcome]:
+        return Reference(wanted.reference or "", kind, name, {}, registry).outcome
+
     with printer.component(target):
         cls, pad_id = lookup.ordinary_class(target, as_kind), wanted.pad_id or 0
         report = lookup.examine_class(
-            as_kind, cls, wanted.options, wanted.mask, pad_id, registry, only, printer.outcome
+            as_kind,
+            cls,
+            wanted.options,
+            wanted.mask,
+            pad_id,
+            registry,
+            only,
+            printer.outcome,
+            None if wanted.reference is None else beside,
         )
         printer.end(report)
     printer.finish()

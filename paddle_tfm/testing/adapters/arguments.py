@@ -68,6 +68,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "multiple": ("multiple_of",),
 }  # fmt: skip
 OWN_DROPOUT = "Paddle's dropout draws from one stream for all layers; paddle_tfm.layers.Dropout gives each step its own"
+INSIDE = "layer."  # what paths of an ordinary layer's parameters begin with, in the component that holds it
 INNER = ("hidden_dim", "hidden_size", "hid_dim", "hidden", "num_hiddens")
 """d_model; of a feed-forward d_ff where another parameter is called like d_model."""
 CONFIGS = ("config", "cfg", "conf", "args", "configuration", "hparams", "hp", "params", "model_args", "opt")

@@ -19,7 +19,7 @@ from paddle import Tensor, nn
 from paddle_tfm.errors import UserError
 from paddle_tfm.language import _
 from paddle_tfm.protocols import MASKED_SCORE, Attention, KeyValue, LayerSite, Mask, Tap, TokenInfo
-from paddle_tfm.testing.adapters.arguments import OWN_DROPOUT, built, first, without_dropout
+from paddle_tfm.testing.adapters.arguments import INSIDE, OWN_DROPOUT, built, first, without_dropout
 
 CONVENTIONS = {
     "allowed": "True where it may look",
@@ -239,6 +239,7 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
     class OrdinaryAttention(Attention):
         """The layer; what is cached of the past are the vectors that it gets."""
 
+        inside = INSIDE
         expected_failures = {
             "repeatable": OWN_DROPOUT,
             **call.expected_failures(),

@@ -9,13 +9,14 @@ from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import FeedForward, Norm, PositionalEncoding, Tap, TokenInfo
-from paddle_tfm.testing.adapters.arguments import OWN_DROPOUT, built, first, without_dropout, without_width
+from paddle_tfm.testing.adapters.arguments import INSIDE, OWN_DROPOUT, built, first, without_dropout, without_width
 
 
 def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
     """A norm `forward(x)`."""
 
     class OrdinaryNorm(Norm):
+        inside = INSIDE
         expected_failures = getattr(cls, "expected_failures", {})
 
         def __init__(self, d_model: int):
@@ -33,6 +34,7 @@ def feed_forward(cls: type, options: Mapping[str, object]) -> type[FeedForward]:
     """A feed-forward `forward(x)`: what stands between the residual and its norm, without both."""
 
     class OrdinaryFeedForward(FeedForward):
+        inside = INSIDE
         expected_failures = {
             "repeatable": OWN_DROPOUT,
             **without_dropout(cls),
@@ -57,6 +59,7 @@ class OrdinaryEncoding(PositionalEncoding):
     positions' vectors alone. A model multiplies by sqrt(d_model) before its encoding: where the layer does it too, it
     gets x / sqrt(d_model)."""
 
+    inside = INSIDE
     layer: nn.Layer
     takes_ids = False
     """Whether `forward` takes ids [B, T], of which it asks how many they are."""

@@ -35,6 +35,13 @@ class Case:
     asks: frozenset[str] = frozenset()  # it is for references that ask for one of these; none: for all
 
 
+def parameters_of(layer: nn.Layer) -> dict[str, Tensor]:
+    """Path → parameter. Those of an ordinary layer are called as its author calls them: `inside` is where it stands in
+    what makes a component of it."""
+    prefix = getattr(layer, "inside", "")
+    return {name.removeprefix(prefix): parameter for name, parameter in layer.named_parameters()}
+
+
 def built(
     subject: ComponentUnderTest,
     site: LayerSite | None,

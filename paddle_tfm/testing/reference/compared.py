@@ -21,7 +21,7 @@ from paddle_tfm.registry import Registry
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.scene import default_dtype
 from paddle_tfm.testing.other_options import other_values
-from paddle_tfm.testing.reference.case import Case
+from paddle_tfm.testing.reference.case import Case, parameters_of
 from paddle_tfm.testing.reference.cases import cases, functions_of
 from paddle_tfm.testing.reference.file import Bind, Function, functions_in
 from paddle_tfm.testing.report import Check, Outcome
@@ -175,7 +175,7 @@ def _gap(case: Case, theirs: Function, rng: np.random.Generator) -> Gap | None:
     if case.layer is None:
         return None
     weight = np.where(real, rng.normal(size=ours.shape), 0.0)
-    learned = {f"w[{name}]": p for name, p in case.layer.named_parameters()}
+    learned = {f"w[{name}]": p for name, p in parameters_of(case.layer).items()}
     leaves = {**inputs, **learned}
     if not leaves or out.stop_gradient:
         return None
@@ -204,10 +204,10 @@ def _gap(case: Case, theirs: Function, rng: np.random.Generator) -> Gap | None:
 
 
 def _parameters(case: Case) -> dict[str, np.ndarray]:
-    """Name → float64, of parameters and buffers; an ordinary layer's without the adapter's `layer.`."""
+    """Name → float64, of parameters and buffers."""
     if case.layer is None:
         return {}
-    named = {**dict(case.layer.named_parameters()), **dict(case.layer.named_buffers())}
+    named = {**parameters_of(case.layer), **dict(case.layer.named_buffers())}
     return {name: tensor.numpy().astype(np.float64) for name, tensor in named.items()}
 
 

@@ -14,7 +14,7 @@ from paddle_tfm.errors import UserError, nearest
 from paddle_tfm.plugin_errors import summary
 from paddle_tfm.testing.adapters.arguments import constructor
 from paddle_tfm.testing.lookup import load
-from paddle_tfm.testing.reference.case import Case
+from paddle_tfm.testing.reference.case import Case, parameters_of
 from paddle_tfm.testing.report import line_of
 
 Function = Callable[[dict[str, Any]], np.ndarray]  # of a case's inputs
@@ -157,7 +157,7 @@ def _of_torch(cls: type, case: Case, options: Mapping[str, object], name: str) -
     )
     module = module.double().eval()
     linear = {f"{name}.weight" for name, part in module.named_modules() if isinstance(part, torch.nn.Linear)}
-    ours = {key for key, _ in case.layer.named_parameters()} if case.layer is not None else set()
+    ours = parameters_of(case.layer).keys() if case.layer is not None else set()
     for key, _ in module.named_parameters():
         if key not in ours:
             raise UserError(f"{name} has a parameter {key}, ours are {', '.join(sorted(ours)) or 'none'}: use one name")
