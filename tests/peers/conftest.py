@@ -1,22 +1,14 @@
 """Components and the implementations of others with the same weights: `pytest -n 0 -m peers`, with the extra [peers].
 
 Paddle is imported first, by tests/conftest.py, for its settings count only before that; PyTorch follows when a test
-module asks for it. (Both orders work with the versions that were tried.) Importing PyTorch, Transformers and
-x-transformers takes ten seconds, and so nothing here is imported unless `-m` asks for it.
+module asks for it. (Both orders work with the versions that were tried.)
 """
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import paddle
 import pytest
-
-
-def pytest_ignore_collect(collection_path, config):
-    """Whether to pass a file by: the expression of `-m` leaves peers out, as that of pyproject.toml does."""
-    expression = config.getoption("markexpr")
-    return True if expression and not re.search(r"(?<!not )\bpeers\b", expression) else None
 
 
 @pytest.hookimpl(tryfirst=True)
