@@ -4,8 +4,8 @@ A page and its translation have the same headings, tables, lists, code, names an
 other tests read the English pages alone; the words of a Chinese page are those of docs/glossary.md, its punctuation is full-width, and one space stands between Chinese and Latin.
 """
 
-import json
 import functools
+import json
 import re
 from itertools import pairwise, zip_longest
 from pathlib import Path
