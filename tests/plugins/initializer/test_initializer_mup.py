@@ -62,10 +62,16 @@ MUP = f"{{name: mup, base_width: {NARROW}}}"
 def test_activations_keep_their_size_at_each_width(registry, make_batch):
     """Of each branch and of the logits, after some steps of Adam."""
     batch = make_batch(**BATCH)
-    several = [[coordinates(registry, batch, MUP, width, seed=seed)[0] for width in (32, 64, 128)] for seed in (1, 2)]
-    sizes = np.mean(several, 0)
+
+    def sizes_at_each_width(initializer):
+        of_seeds = [
+            [coordinates(registry, batch, initializer, width, seed=seed)[0] for width in (32, 64, 128)]
+            for seed in (1, 2)
+        ]
+        return np.mean(of_seeds, 0)
+
+    sizes, usual = sizes_at_each_width(MUP), sizes_at_each_width("normal")
     assert (sizes.max(0) / sizes.min(0) < 1.5).all()
-    usual = np.array([coordinates(registry, batch, "normal", width)[0] for width in (32, 64, 128)])
     assert (usual[2] > 1.6 * usual[0]).all()
 
 
