@@ -10,10 +10,6 @@ import pytest
 from recipe_text import TINY_MODEL
 
 from paddle_tfm.cli import main
-from paddle_tfm.errors import UserError
-from paddle_tfm.sweep.claim import Claim
-from paddle_tfm.train import forms, manifest
-from paddle_tfm.train.about import About
 
 pytestmark = pytest.mark.reliability
 SWEEP = [
@@ -57,13 +53,6 @@ def call(capsys):
     return run
 
 
-def saved_again(checkpoint):
-    """The manifest of a checkpoint, of what its files hold now."""
-    told = manifest.read(checkpoint)
-    (checkpoint / manifest.FILE).unlink()
-    manifest.write(checkpoint, told["step"], told["identity"])
-
-
 def change(file, **values):
     """The mapping in a file with some values replaced; text is written as it is."""
     file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), **values}).replace('"1e999"', "1e999"), "utf-8")
@@ -89,43 +78,6 @@ def test_results_of_other_types_cost_their_run_alone(values, sweep, call):
     assert status == 2 and f"Error: {run / 'results.json'}: damaged: " in said
 
 
-BESIDE = [
-    ("about.json", {"mean_length": {"source": 1.0}}),
-    ("identity.json", {"components": {"feed_forward relu": [1]}}),
-]
-
-
-@pytest.mark.parametrize("file, values", BESIDE)
-def test_what_a_report_can_do_without_is_left_out(file, values, sweep, call):
-    run = sweep / "layer/seed-1"
-    change(run / file, **values)
-    for verb in [["compare", sweep], *([["report", run, "--quick"]] if file == "about.json" else [])]:
-        assert call(*verb)[0] == 0
-    status, said = call("check", run)
-    assert status == 1 and f"{run / file}: damaged: " in said
-
-
-def test_the_recipe_of_a_run_is_of_one_run(sweep, call):
-    run = sweep / "layer/seed-1"
-    text = (run / "recipe.yaml").read_text("utf-8")
-    (run / "recipe.yaml").write_text(text.replace("seeds: [1]", "seeds: [1, 2]"), "utf-8")
-    sentence = f"{run / 'recipe.yaml'}: a run has one variant and one seed, but this recipe is of 2 runs"
-    for verb, status in (("translate", 2), ("check", 1), ("report", 2)):
-        left, said = call(verb, run, *(["1 2"] if verb == "translate" else []))
-        assert left == status and sentence in said
-
-
-@pytest.mark.parametrize("text", ["{[", "evaluate: abc\n"])
-def test_a_recipe_of_a_run_that_is_damaged_costs_its_run_alone(text, trained, tmp_path, call):
-    sweep = shutil.copytree(trained, tmp_path / "sweep")
-    run = sweep / "layer/seed-1"
-    (run / "recipe.yaml").write_text(text, "utf-8")
-    for verb in ("compare", "report"):
-        status, said = call(verb, sweep)
-        assert status == 0 and f"{run / 'recipe.yaml'}: damaged: " in said
-        assert verb == "report" or "exact match ↑" in said
-
-
 def test_controls_of_a_name_are_seen_in_reports_and_figures(sweep, call, tmp_path):
     hostile, page = "a\x1b[31m\x9bz\x07", tmp_path / "page"
     sweep = sweep.rename(tmp_path / hostile)
@@ -141,25 +93,6 @@ def test_controls_of_a_name_are_seen_in_reports_and_figures(sweep, call, tmp_pat
             ElementTree.fromstring(text)
     for name in ("report.html", "comparison.html"):
         assert "a␛[31m\ufffdz␇" in texts[name].read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("file", "values", "sentence"),
-    [
-        ("about.json", {"samples": [["a"]]}, "`samples.0` must have 2 entries or more, but is ['a']"),
-        ("results.json", {"tests": {"far": 3}}, "`tests.far` must be a mapping, but is 3"),
-        ("claim.json", {}, "it lacks `since`"),
-    ],
-)
-def test_sentences_on_fields_are_no_python(file, values, sentence, sweep):
-    path = sweep / "layer/seed-1" / file
-    if file == "claim.json":
-        path.write_text(json.dumps({"host": "x", "pid": 1}))
-    change(path, **values)
-    form = {"about.json": About, "results.json": forms.Results, "claim.json": Claim}[file]
-    with pytest.raises(UserError) as raised:
-        forms.read_form(path, form)
-    assert str(raised.value) == f"{path}: damaged: {sentence}"
 
 
 @pytest.fixture(scope="module")

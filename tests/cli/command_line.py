@@ -21,7 +21,11 @@ from paddle_tfm.cli import main
 TINY_TASK = ("task.train=80", "task.valid=6", "task.test=6")
 TINY = (
     *TINY_TASK,
-    *("task.max_length=4", "train.max_tokens=128"),
+    *(
+        "task.max_length=4",
+        "train.max_tokens=128",
+        "model.max_length=12",
+    ),  # how far a search of an untrained model goes
     *TINY_MODEL,
     *("model.dropout=0.1", "train.steps=4", "evaluate.every=2", "evaluate.metrics=[exact_match, token_accuracy]"),
 )

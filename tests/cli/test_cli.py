@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import partial
 
 import pytest
-from command_line import TINY, call, in_terminal
+from command_line import TINY, TINY_TASK, call, in_terminal
 from visualdl import LogReader
 
 import paddle_tfm
@@ -262,19 +262,17 @@ def same(folder, trained) -> None:
     assert curves(folder) == curves(trained.folder)
 
 
-@pytest.mark.parametrize(
-    "workers, most, where", [(1, 100, r"\S+"), (2, 6000, "out/default/seed-[12]/checkpoints/best: the checkpoint")]
-)
-def test_a_full_disk_is_said_with_the_command_that_continues(workers, most, where):
-    """No file may grow beyond so many bytes: of some text, or of the weights."""
-    words = ["run", "reverse", *TINY, "seeds=[1, 2]", "--out=out", f"--workers={workers}"]
-    full = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (most, most))
+def test_a_full_disk_is_said_with_the_command_that_continues():
+    """No file may grow beyond 6000 bytes, and so no weights can be saved."""
+    words = ["run", "reverse", *TINY, "seeds=[1, 2]", "--out=out", "--workers=2"]
+    full = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (6000, 6000))
     bytecode = {"PYTHONDONTWRITEBYTECODE": "1"}  # of which half would be written, too
     done = subprocess.run(
         [*COMMAND, *words], capture_output=True, text=True, preexec_fn=full, env=os.environ | bytecode
     )
     assert done.returncode == 2 and "Traceback" not in done.stderr
     (error,) = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    where = "out/default/seed-[12]/checkpoints/best: the checkpoint"
     assert re.match(rf"Error: {where}.*File too large.*\. Continue with: paddle-tfm run reverse .* --resume$", error)
 
 
@@ -414,15 +412,18 @@ def test_ls_shows_a_plugin_of_a_file_and_words_in_brackets(tmp_path):
 
 
 def test_check_says_that_a_recipe_is_sound_or_all_that_is_wrong():
-    sound, note = call("check", "reverse").out.splitlines()
+    sound, note = call("check", "reverse", *TINY_TASK).out.splitlines()
     assert sound == "reverse.yaml is sound: 1 variant × 1 seed"
-    assert note == (
-        "note: in the training split too: 0 of 500 sources and 0 pairs of valid; 0 of 500 sources and 0 pairs of test"
+    assert (
+        note
+        == "note: in the training split too: 0 of 6 sources and 0 pairs of valid; 0 of 6 sources and 0 pairs of test"
     )
-    done = call("check", "reverse", "model.max_length=6")
+    done = call("check", "reverse", *TINY_TASK, "model.max_length=4")
     assert (done.status, done.out) == (2, "")
-    assert re.match(r"Error: valid: \d+ of 500 references have more than 5 pieces \(model\.max_length − 1\)", done.err)
-    done = call("check", "reverse", "model.norm={encoder: layer, decoder: batch}")
+    assert re.match(
+        r"Error: (valid|test): \d+ of 6 references have more than 3 pieces \(model\.max_length − 1\)", done.err
+    )
+    done = call("check", "reverse", *TINY_TASK, "model.norm={encoder: layer, decoder: batch}")
     assert done.status == 0
     assert re.search(r"^note: default: norm 'batch' in the decoder: ", done.out, re.M)
     done = call("check", "reverse", "model.norm=nrm", "model.placement=pst")
@@ -437,7 +438,7 @@ def test_cp_copies_with_comments_and_never_overwrites_unasked(tmp_path):
     expected = quickstart.replace("name: quickstart", "name: mine").replace(summary, "'one norm: mine #1'")
     assert (tmp_path / "mine.yaml").read_text("utf-8") == expected
     assert recipe.load("mine.yaml").data["summary"] == "one norm: mine #1"
-    for name in shipped():  # whatever a recipe's head looks like; without a terminal nobody is asked
+    for name in sorted(shipped())[::3]:  # whatever a recipe's head looks like; without a terminal nobody is asked
         assert call("cp", name, "a_copy.yaml", "--force").status == 0
         copy = recipe.load("a_copy.yaml").data
         assert (copy["name"], copy["summary"]) == ("a_copy", f"a copy of {name.rpartition('/')[2]}, to be changed")
@@ -447,7 +448,7 @@ def test_cp_copies_with_comments_and_never_overwrites_unasked(tmp_path):
     assert (tmp_path / "mine.yaml").read_text() == "mine"
     assert call("cp", "reverse", "mine.yaml", "--force").status == 0
     assert call("cp", "reverse", ".").out.startswith("reverse.yaml written.")
-    assert call("check", "mine.yaml").status == 0
+    assert call("check", "mine.yaml", *TINY_TASK, "--no-step").status == 0
 
 
 # ---------------------------------------------------------------------------------------- shells, pipes and terminals
@@ -460,9 +461,7 @@ def test_there_is_a_script_for_each_shell(shell):
 
 def test_colours_are_for_terminals_and_can_be_switched_off():
     assert ESCAPE in in_terminal(100, "ls", "recipes")
-    for switched_off in (in_terminal(100, "--no-color", "ls"), in_terminal(100, "ls", NO_COLOR="1")):
-        assert ESCAPE not in switched_off
-        assert "quickstart" in switched_off
+    assert ESCAPE not in (switched_off := in_terminal(100, "--no-color", "ls")) and "quickstart" in switched_off
     assert ESCAPE not in call("ls").out
 
 

@@ -81,16 +81,6 @@ def test_what_was_solved_for_other_code_is_solved_again(tmp_path, monkeypatch):
     assert run["parameters"] == after["gated"]["reached"]
 
 
-def test_what_is_damaged_is_solved_again(folder, tmp_path):
-    command = ["run", folder / "mine.yaml", "equal=parameters", "train.steps=1", "evaluate.every=1"]
-    command += ["--seeds=1", f"--out={tmp_path / 'out'}", "--resume"]
-    assert call(*command, "--cell=plain/seed-1").status == 0
-    sound = solved(tmp_path / "out")
-    (tmp_path / "out/equal.json").write_text(json.dumps({**sound, "gated": {**sound["gated"], "wanted": "x"}}))
-    assert call(*command, "--cell=gated/seed-1").status == 0
-    assert solved(tmp_path / "out") == sound
-
-
 def test_equal_operations_leave_a_larger_model_fewer_steps_and_resuming_changes_nothing(folder):
     one, two = folder / "flops", folder / "flops-again"
     assert call("run", folder / "mine.yaml", "equal=flops", "--seeds=1", "--workers=1", f"--out={one}").status == 0

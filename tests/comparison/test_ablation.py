@@ -1,5 +1,5 @@
 """A grid as an ablation, and a full model without its parts: against contrasts written out in NumPy and SciPy, and in
-simulations of 10,000 grids."""
+simulations of 4,000 grids."""
 
 import itertools
 import json
@@ -12,6 +12,7 @@ from scipy import stats
 
 from paddle_tfm import create_registry
 from paddle_tfm.comparison.ablation import contrast, effects, grid, left_out, no_effects
+from paddle_tfm.comparison.report import sections
 from paddle_tfm.comparison.report.report import Report
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.statistics import Listed
@@ -51,15 +52,15 @@ def scores(rng, seeds=SEEDS):
 @pytest.mark.parametrize("seeds", [3, 5])
 @pytest.mark.parametrize("shape", ["normal", "exponential"])
 def test_at_most_five_percent_of_grids_have_an_interval_that_misses(seeds, shape, rng):
-    """10,000 grids whose cells scatter by a factor of four, with what a seed shares: where nothing differs and where
+    """4,000 grids whose cells scatter by a factor of four, with what a seed shares: where nothing differs and where
     something does are the same, as what is tested is how far a contrast is from its true value."""
     cells = [dict(zip(FACTORS, levels)) for levels in itertools.product(*FACTORS.values())]
     weights = np.array([contrast(cells, BASE, effect) for effect in effects(FACTORS, BASE)])
-    noise = getattr(rng, f"standard_{shape}")((10_000, seeds, 6)) - (shape == "exponential")
-    grids = TRUE.ravel() + noise * [1, 2, 3, 4, 1, 1] + 5 * rng.standard_normal((10_000, seeds, 1))
+    noise = getattr(rng, f"standard_{shape}")((4_000, seeds, 6)) - (shape == "exponential")
+    grids = TRUE.ravel() + noise * [1, 2, 3, 4, 1, 1] + 5 * rng.standard_normal((4_000, seeds, 1))
     off = np.moveaxis(grids @ weights.T - weights @ TRUE.ravel(), 1, 2)
     missed = float((5 * Listed((3,)).p_values(off)[..., -1] <= 0.05).any(-1).mean())
-    assert missed <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 10_000)
+    assert missed <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 4_000)
     assert missed > 0.02 or shape != "normal"  # not merely silent
 
 
@@ -87,6 +88,12 @@ def test_effects_are_paired_t_tests_of_averages_at_a_level_for_all(tmp_path, rng
         assert verdict.p == pytest.approx(min(p, 1))
     said = [verdict.verdict for _, verdict in here.effects]
     assert said == ["undetermined", "better", "better", "undetermined", "worse"]
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch):
+    """A report of the section alone: figures of the others take seconds."""
+    monkeypatch.setattr(sections, "SECTIONS", {"ablation": sections.SECTIONS["ablation"]})
 
 
 def written(comparison, tmp_path):

@@ -59,7 +59,7 @@ class Slow(Section):
 def register_sections():
     return {"mine": Mine, "broken": Broken, "slow": Slow}
 """
-METHODS = ("applies", "tables", "figures", "html", "text", "data", "__init__")
+METHODS = ("applies", "figures", "data", "__init__")
 
 
 def registry(folder, broken="html", engine=()):

@@ -50,7 +50,7 @@ CASES = {  # name: options, keys of a pre-norm self-attention, activation where 
 
 
 def logits_and_outputs(options, keys, activation, as_trained, folder):
-    """The largest difference of log-probabilities to the formulas, over ten pairs of random texts, and how many greedy
+    """The largest difference of log-probabilities to the formulas, over four pairs of random texts, and how many greedy
     outputs take the formulas' most probable piece at each step."""
     options, rng = {**marian.OPTIONS, **options}, np.random.default_rng(1)
     weights = marian.random_weights(options)
@@ -59,7 +59,7 @@ def logits_and_outputs(options, keys, activation, as_trained, folder):
     run = paddle_tfm.load_run(folder / "run")
     theirs = marian.Marian(options, weights, keys, activation or options["transformer-ffn-activation"])
     size, furthest, same = options["dim-vocabs"][1], 0.0, 0
-    for length in range(1, 11):
+    for length in (1, 4, 7, 10):
         source, target = rng.integers(2, size, length), rng.integers(2, size, 8)
         expected = theirs.log_probs([*source, 0], target)
         ids = paddle.to_tensor([[*(source + 2), 2]])  # ours: padding, begin, end, unknown, and the rest in order
@@ -86,8 +86,8 @@ def test_every_option_is_computed_as_marian_does(tmp_path, name):
         "beam-size: 1\nvocabs: [vocab.yml, vocab.yml]\nmodels: [model.npz]\n"
     )
     furthest, same = logits_and_outputs(options, keys, *(more + [None, False][len(more) :]), tmp_path)
-    print(f"{name}: {furthest:.1e}, {same} of 10")
-    assert furthest < 2e-4 and same == 10
+    print(f"{name}: {furthest:.1e}, {same} of 4")
+    assert furthest < 2e-4 and same == 4
 
 
 # ------------------------------------------------------------------------------------------- a model of Marian's own

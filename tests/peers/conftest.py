@@ -1,22 +1,14 @@
 """Components and the implementations of others with the same weights: `pytest -n 0 -m peers`, with the extra [peers].
 
 Paddle is imported first, by tests/conftest.py, for its settings count only before that; PyTorch follows when a test
-module asks for it. (Both orders work with the versions that were tried.) Importing PyTorch, Transformers and
-x-transformers takes ten seconds, and so nothing here is imported unless `-m` asks for it.
+module asks for it. (Both orders work with the versions that were tried.)
 """
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import paddle
 import pytest
-
-
-def pytest_ignore_collect(collection_path, config):
-    """Whether to pass a file by: the expression of `-m` leaves peers out, as that of pyproject.toml does."""
-    expression = config.getoption("markexpr")
-    return True if expression and not re.search(r"(?<!not )\bpeers\b", expression) else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -90,18 +82,3 @@ def agree(precision, request):
         assert apart <= (precision.tolerance if tolerance is None else tolerance), f"apart by {apart:.1e}"
 
     return check
-
-
-@pytest.fixture
-def build(registry, rng):
-    """A component in evaluation mode with random parameters, none of them 0 or 1, and these by name."""
-
-    def make(kind, spec, **givens):
-        component = registry.build(kind, spec, **givens)
-        for parameter in component.parameters():
-            values = rng.normal(scale=0.4, size=parameter.shape)
-            parameter.set_value(paddle.to_tensor(values.astype(str(parameter.dtype).removeprefix("paddle."))))
-        component.eval()
-        return component, {name: value.numpy() for name, value in component.named_parameters()}
-
-    return make

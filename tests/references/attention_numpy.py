@@ -315,15 +315,13 @@ def forgetting(x, valid, w, *, heads, base=None, inner=None):
         q, k, v = (paper.affine(text, w[f"{n}.weight"], w.get(f"{n}.bias")) for n in ("query", "key", "value"))
         d = q.shape[1] // heads
         for h in range(heads):
-            rows = []
+            a, c, rows = columns(q, h, d), columns(k, h, d), []
+            if base is not None:
+                a, c = ([paper.rotary(row, at, base) for row, at in zip(each, here)] for each in (a, c))
             for i in range(len(text)):
-                weights = []
-                for j in range(i + 1):
-                    a, c = columns(q[i], h, d), columns(k[j], h, d)
-                    if base is not None:
-                        a, c = paper.rotary(a, here[i], base), paper.rotary(c, here[j], base)
-                    weights.append(np.prod(gates[j + 1 : i + 1, h]) * np.exp(a @ c / math.sqrt(d)))
-                rows.append(np.array(weights) @ columns(v[: i + 1], h, d) / sum(weights))
+                kept = [np.prod(gates[j + 1 : i + 1, h]) for j in range(i + 1)]
+                weights = kept * np.exp(np.stack(c[: i + 1]) @ a[i] / math.sqrt(d))
+                rows.append(weights @ columns(v[: i + 1], h, d) / weights.sum())
             per_head.append(np.stack(rows))
         out[b][valid[b]] = join(per_head, w, inner)
     return out

@@ -5,6 +5,7 @@ head h, q [T, D], k [S, D] and v [S, D] → [T, D], under it. w: name → parame
 … of a text.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -138,19 +139,20 @@ def t5(h, q, k, v, allowed, w, buckets, max_distance, causal, q_positions=None, 
     the authors' code counts them: half of a direction's buckets hold one offset each, and where both directions are
     seen, the later half of the table is for m > n."""
 
-    def bias(n, m):
-        most, offset, distance = buckets, 0, n - m
+    @functools.cache
+    def bucket(distance):
+        most, offset = buckets, 0
         if not causal:
             most //= 2
-            offset, distance = (most if m > n else 0), abs(distance)
+            offset, distance = (most if distance < 0 else 0), abs(distance)
         distance, exact = max(distance, 0), most // 2
         if distance >= exact:
             grown = math.log(distance / exact) / math.log(max_distance / exact) * (most - exact)
             distance = min(exact + math.floor(grown), most - 1)
-        return w["table"][offset + distance, h]
+        return offset + distance
 
-    terms = [[bias(int(n), int(m)) for m in places(k, k_positions)] for n in places(q, q_positions)]
-    return paper.scaled_dot_product_attention(q, k, v, allowed, np.array(terms))
+    numbers = [[bucket(int(n - m)) for m in places(k, k_positions)] for n in places(q, q_positions)]
+    return paper.scaled_dot_product_attention(q, k, v, allowed, w["table"][np.array(numbers), h])
 
 
 def kerple(h, q, k, v, allowed, w, kernel="log", q_positions=None, k_positions=None):
@@ -206,8 +208,7 @@ def cope(h, q, k, v, allowed, w):
     dim, table, scores = q.shape[-1], w["table"], np.zeros((len(q), len(k)))
     gates = paper.sigmoid(q @ k.T / math.sqrt(dim))
     for i in range(len(q)):
-        for j in range(i + 1):
-            p = min(gates[i, j : i + 1].sum(), len(table) - 1)
-            e = (p - math.floor(p)) * table[math.ceil(p)] + (1 - p + math.floor(p)) * table[math.floor(p)]
-            scores[i, j] = q[i] @ (k[j] + e)
+        p = np.minimum([gates[i, j : i + 1].sum() for j in range(i + 1)], len(table) - 1)
+        low, high, part = np.floor(p).astype(int), np.ceil(p).astype(int), (p - np.floor(p))[:, None]
+        scores[i, : i + 1] = (k[: i + 1] + part * table[high] + (1 - part) * table[low]) @ q[i]
     return paper.softmax(scores / math.sqrt(dim), allowed) @ v

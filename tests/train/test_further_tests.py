@@ -14,10 +14,10 @@ from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.trainer import Interrupted
 
 BEYOND = "evaluate.tests.beyond={task: {test_min_length: 6, test_max_length: 7}}"
-ALONE, PADDED = "evaluate.tests.alone={batch: 1}", "evaluate.tests.padded={padding: 20}"
+ALONE, PADDED = "evaluate.tests.alone={batch: 1}", "evaluate.tests.padded={padding: 7}"
 SHORTER = "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}"
 LONGER = f"{SHORTER[:-1]}, test_min_length: 6, test_max_length: 7}}"
-WIDE = ("model.max_length=40", "train.steps=4")
+WIDE = ("model.max_length=14", "train.steps=2", "evaluate.every=2")
 
 
 def test_other_texts_score_as_they_do_in_a_run_that_is_tested_on_nothing_else(make_trainer):
@@ -55,12 +55,12 @@ def test_a_validation_set_of_ones_own_is_scored_with_every_evaluation_and_change
     def rows(trainer):
         return read_rows(trainer.run.folder / "metrics.jsonl")
 
-    steps = ("train.steps=8", "evaluate.every=2", "model.max_length=40")
+    steps = ("train.steps=4", "evaluate.every=2", "model.max_length=14")
     plain, own = make_trainer(*steps, folder="plain"), make_trainer(OWN, *steps, folder="own")
     plain.train()
     results = own.train()
     evaluations = {row["step"]: row["evaluation"] for row in rows(own) if "evaluation" in row}
-    assert list(evaluations) == [2, 4, 6, 8]
+    assert list(evaluations) == [2, 4]
     of_best = evaluations[results["best_step"]]
     assert of_best["loss@own"] == results["tests"]["own"]["scores"]["loss"] != of_best["loss"]
     assert results["caveats"]["valid@own"]["reach"]["texts"] == 12
@@ -74,7 +74,7 @@ def test_a_validation_set_of_ones_own_is_scored_with_every_evaluation_and_change
 
 
 def test_the_best_checkpoint_is_that_of_the_validation_set_that_is_named(make_trainer):
-    steps = ("train.steps=8", "evaluate.every=1", "model.max_length=40", "evaluate.best=loss@own")
+    steps = ("train.steps=4", "evaluate.every=1", "model.max_length=14", "evaluate.best=loss@own")
     trainer = make_trainer(OWN, *steps)
     results = trainer.train()
     logged = read_rows(trainer.run.folder / "metrics.jsonl")
@@ -82,7 +82,7 @@ def test_the_best_checkpoint_is_that_of_the_validation_set_that_is_named(make_tr
     assert results["best_step"] == min(losses, key=losses.__getitem__)
     # Stopped in the middle and resumed, it is the same to the bit.
     done = []
-    stopped = make_trainer(OWN, *steps, folder="stopped", stop=lambda: done.append(1) or len(done) == 12)
+    stopped = make_trainer(OWN, *steps, folder="stopped", stop=lambda: done.append(1) or len(done) == 6)
     with pytest.raises(Interrupted):
         stopped.train()
     again = make_trainer(OWN, *steps, folder="stopped")
@@ -119,7 +119,7 @@ def test_a_run_killed_in_a_further_test_ends_as_one_that_was_not(make_trainer, m
     score, scored = Scorer.__call__, []
 
     def killed_in_the_third(scorer, *arguments, **options):
-        if trainer.run.step == 4 and options.get("search") is not None:
+        if trainer.run.step == 2 and options.get("search") is not None:
             scored.append(options.get("max_rows"))
             if len(scored) == 3:
                 raise KeyboardInterrupt
@@ -232,7 +232,7 @@ def test_a_further_test_needs_texts(make_run):
 
 def test_padding_that_does_not_fit_is_refused_before_training(make_run):
     with pytest.raises(
-        UserError, match=r"evaluate\.tests\.padded: 20 columns of padding and texts of up to 6 tokens.*=10; use 4 "
+        UserError, match=r"evaluate\.tests\.padded: 7 columns of padding and texts of up to 6 tokens.*=10; use 4 "
     ):
         make_run(PADDED)
     with pytest.raises(UserError, match=r"texts of 8 tokens leave no room for padding within model\.max_length=8"):

@@ -3,6 +3,7 @@
 import itertools
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,18 +99,25 @@ def test_weights_that_were_averaged_are_not_waited_for(sweep):
 # ------------------------------------------------------------------------------------------------- from another run
 
 
+@pytest.fixture(scope="module")
+def trained(registry, tmp_path_factory):
+    """A run of eight steps. Tests get copies."""
+    folder = tmp_path_factory.mktemp("source") / "sweep"
+    (run,) = Sweep(load_recipe("base", [*TINY, "train.steps=8"]), registry, folder).run()
+    return run
+
+
 @pytest.fixture
-def source(make_trainer):
-    trainer = make_trainer("train.steps=8", folder="source")
-    trainer.train()
-    return trainer.run.folder
+def source(trained, tmp_path):
+    return Path(shutil.copytree(trained, tmp_path / "source"))
 
 
 def test_it_begins_with_the_weights_and_pieces_of_the_other_run(source, make_trainer):
     """Beside the weights set by hand, as a listener could: to the bit."""
     said = []
-    trainer = make_trainer(f"train.from={source}", folder="fine", report=said.append)
-    by_hand = make_trainer(folder="by-hand")
+    short = ("train.steps=4", "evaluate.every=4")
+    trainer = make_trainer(f"train.from={source}", *short, folder="fine", report=said.append)
+    by_hand = make_trainer(*short, folder="by-hand")
     checkpoint.load_model(source / "checkpoints" / "best", by_hand.run.model)
     results = [each.train() for each in (trainer, by_hand)]
     same(weights(trainer.run.folder), weights(by_hand.run.folder))
@@ -117,7 +125,7 @@ def test_it_begins_with_the_weights_and_pieces_of_the_other_run(source, make_tra
     began = results[0]["start"]
     assert began["carried"] == began["numbers"] and not began["drawn"] and not began["left_out"]
     assert any("100.0% of" in sentence and "carried over" in sentence for sentence in said)
-    nothing = make_trainer(folder="nothing")
+    nothing = make_trainer(*short, folder="nothing")
     assert nothing.train()["valid"]["loss"] > results[0]["valid"]["loss"]
 
 
@@ -127,6 +135,8 @@ def test_it_resumes_to_the_bit_when_the_other_run_is_gone(source, make_trainer, 
         "train.freeze=['encoder.*']",
         "train.rate_factors={'head.*': 2}",
         "train.ema=0.9",
+        "train.steps=6",
+        "evaluate.every=3",
     )
     whole = make_trainer(*settings, folder="whole")
     whole.train()
@@ -134,7 +144,7 @@ def test_it_resumes_to_the_bit_when_the_other_run_is_gone(source, make_trainer, 
     with pytest.raises(Exception, match="default"):
         parts.train()
     shutil.rmtree(source)
-    trainer, _results = train_in_parts(*settings, stops=[3, 7])
+    trainer, _results = train_in_parts(*settings, stops=[4])
     same(weights(whole.run.folder), weights(trainer.run.folder))
     same(weights(whole.run.folder, "best"), weights(trainer.run.folder, "best"))
     identities = [json.loads((each.run.folder / "identity.json").read_text()) for each in (whole, trainer)]
@@ -145,13 +155,14 @@ def test_it_resumes_to_the_bit_when_the_other_run_is_gone(source, make_trainer, 
 def test_the_identity_knows_the_weights(source, make_run, make_trainer):
     one = make_run(f"train.from={source}", folder="one").identity()
     shutil.rmtree(source)
-    make_trainer("train.steps=8", "seeds=[2]", folder="source").train()
+    make_trainer("train.steps=1", "seeds=[2]", folder="source").train()
     assert make_run(f"train.from={source}", folder="two").identity()["hash"] != one["hash"]
 
 
 def test_a_transplant_carries_what_has_a_place_and_lists_the_rest(source, make_trainer):
     said = []
-    trainer = make_trainer(f"train.from={source}", "model.norm=rms", folder="rms", report=said.append)
+    few = ("train.steps=1", "evaluate.every=1")
+    trainer = make_trainer(f"train.from={source}", "model.norm=rms", *few, folder="rms", report=said.append)
     before, after = weights(source, "best"), trainer.run.model.state_dict()
     began = trainer.run.history["start"]
     biases = {name for name in before if "norm" in name and name.endswith(".bias")}
@@ -225,7 +236,7 @@ def settings(name):
 @pytest.mark.parametrize("vocabulary", ["extend", "replace"])
 def test_rows_go_with_their_pieces(corpora, make_trainer, vocabulary, tied):
     shape = ["model.head=tied"] if tied else []
-    trainer = make_trainer(settings("old"), "train.steps=4", *shape, folder="source")
+    trainer = make_trainer(settings("old"), "train.steps=1", *shape, folder="source")
     trainer.train()
     old, folder = trainer.run.codec, trainer.run.folder
     run = make_trainer(
@@ -317,7 +328,7 @@ def test_texts_of_other_pieces_are_refused(source, make_run):
 
 
 def test_the_same_weights_for_all_variants_and_seeds(source, sweep, registry):
-    runs = sweep(f"train.from={source}", "model.norm=layer,rms", "seeds=[1, 2]", "train.steps=4")
+    runs = sweep(f"train.from={source}", "model.norm=layer,rms", "seeds=[1, 2]", "train.steps=1")
     began = [json.loads((run / "results.json").read_text())["start"] for run in runs]
     assert len(began) == 4 and len({each["weights"] for each in began}) == 1
     assert [bool(each["left_out"]) for each in began] == [False, True, False, True]
