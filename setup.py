@@ -92,11 +92,14 @@ setup(
         # Runs on a cluster: the executor `ray`. All machines of a cluster have the same version of it.
         "ray": ["ray>=2.50"],
         "bench": ["torch>=2.5", "ctranslate2>=4.8.1"],  # what `python -m benchmarks` stands beside
-        # Whose models stand beside ours with the same weights, in tests/peers.
+        # Whose components stand beside ours with the same weights, in tests/peers.
         "peers": [
-            "torch>=2.5",  # its Transformer
-            "transformers>=5.0",  # T5, Marian, Llama, GPT-J, Gemma 2, …
-            "x-transformers>=2.0",  # placements
+            "torch>=2.9",  # attention, norms, LSTM, adaptive softmax, whole Transformers, optimizers (Muon from 2.9 on)
+            "transformers>=5.0",  # positions and placements inside whole models: T5, Marian, Llama, GPT-J, Gemma 2, …
+            "x-transformers>=2.0",  # gated, talking-heads and cosine attention, ScaleNorm, DyT, xPos
+            "lion-pytorch>=0.2",  # Lion, by the author of x-transformers
+            "schedulefree>=1.4",  # schedule-free AdamW, by its authors
+            "statsmodels>=0.14",  # Holm's method, intervals, variance components, regression
         ],
         "test": [
             "backports.zstd>=1.0",  # texts in .zst

@@ -1,7 +1,8 @@
 """What is fuzzed: for each target a function bytes → None that raises only where there is a bug.
 
 `UserError` and its like are answers; every other exception is a bug, and so is a wrong result. No bytes make a target run
-what they hold: `guarded` refuses processes, sockets, pickles and libraries.
+what they hold: `guarded` refuses processes, sockets, pickles and libraries. The tests draw some bytes (`test_fuzz.py`),
+the long run as many as there is time for (`fuzz_run.py`). Paddle is imported by the targets that need it alone.
 """
 
 import itertools
@@ -230,6 +231,23 @@ def checkpoint(data):
     assert manifest.damage(last) is None or isinstance(manifest.damage(last), str)
 
 
+# ------------------------------------------------------------------------------------------------ batches, searches
+
+
+def batches(data):
+    """`fuzz_models.check_batches`."""
+    from fuzz_models import check_batches
+
+    check_batches(Draws(data))
+
+
+def search(data):
+    """`fuzz_models.check_searches`."""
+    from fuzz_models import check_searches
+
+    check_searches(Draws(data))
+
+
 # -------------------------------------------------------------------------------------------------- what to begin with
 
 
@@ -268,11 +286,13 @@ TEXTS = [
     "İSTANBUL ß",
 ]
 
-TARGETS = {each.__name__: each for each in (recipe, recipe_file, overrides, tokenizers, checkpoint)}
+TARGETS = {each.__name__: each for each in (recipe, recipe_file, overrides, tokenizers, batches, checkpoint, search)}
 SEEDS = {
     "recipe": _recipe_seeds,
     "recipe_file": _recipe_seeds,
     "overrides": lambda: [ASSIGNMENTS.encode(), *(line.encode() for line in ASSIGNMENTS.split("\n"))],
     "tokenizers": lambda: [text.encode() for text in TEXTS],
+    "batches": lambda: [bytes(range(1, 200)), bytes(reversed(range(250)))],
     "checkpoint": _state_seeds,
+    "search": lambda: [bytes(range(256)), bytes(7 * i % 256 for i in range(256))],
 }

@@ -1,4 +1,4 @@
-"""Some inputs of every target, the same at each run; and every input that once was a bug."""
+"""Some inputs of every target, the same at each run; and every input that once was a bug. Millions: `test_fuzz_long.py`."""
 
 import re
 
@@ -36,7 +36,9 @@ def inputs_of(name):
         return PAIRS.map("=".join).map(str.encode) | TEXTS
     if name == "tokenizers":
         return TEXTS
-    return st.builds(_edited, st.sampled_from(SEEDS[name]()), st.integers(0, 99), st.sampled_from(OTHERS)) | TEXTS
+    if name == "checkpoint":
+        return st.builds(_edited, st.sampled_from(SEEDS[name]()), st.integers(0, 99), st.sampled_from(OTHERS)) | TEXTS
+    return st.binary(min_size=200 if name == "search" else 0, max_size=250)
 
 
 OTHERS = [b'"x"', b"null", b"[]", b"-1", b"1e999", b"{}", b"true", b"", b"\xff", b"9" * 30, b'"' + b"a" * 300 + b'"']
@@ -54,7 +56,9 @@ EXAMPLES = {
     "recipe_file": 10,
     "overrides": 60,
     "tokenizers": 80,
+    "batches": 40,
     "checkpoint": 80,
+    "search": 15,
 }
 
 

@@ -82,3 +82,18 @@ def agree(precision, request):
         assert apart <= (precision.tolerance if tolerance is None else tolerance), f"apart by {apart:.1e}"
 
     return check
+
+
+@pytest.fixture
+def build(registry, rng):
+    """A component in evaluation mode with random parameters, none of them 0 or 1, and these by name."""
+
+    def make(kind, spec, **givens):
+        component = registry.build(kind, spec, **givens)
+        for parameter in component.parameters():
+            values = rng.normal(scale=0.4, size=parameter.shape)
+            parameter.set_value(paddle.to_tensor(values.astype(str(parameter.dtype).removeprefix("paddle."))))
+        component.eval()
+        return component, {name: value.numpy() for name, value in component.named_parameters()}
+
+    return make

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import paddle
 import pytest
+from peer_cases import SOURCE_VALID, VALID, as_they_are, copy, halves, single, transposed
 
 from paddle_tfm import build_model
 from paddle_tfm.protocols import Memory, Tap
@@ -24,51 +25,6 @@ DECODER_ONLY = [
 ]
 EPS = 2.0**-17  # 7.6e-6, and exact: Paddle's kernel of layer normalization takes it as a float32 in float64 too
 NO_BIAS = "{name: multihead, bias: false}"
-LENGTH = 7
-ENDED = np.arange(LENGTH) < np.array([[7], [5], [2]])  # padding at the end alone
-VALID = ENDED & (
-    np.arange(LENGTH) != np.array([[9], [1], [9]])
-)  # and before real tokens, which a causal mask shows it to
-SOURCE_VALID = np.arange(5) < np.array([[3], [5], [1]])
-
-# Peers that compute norms or softmaxes in float32 whatever the precision of their inputs.
-single = pytest.mark.parametrize("precision", ["float32"], indirect=True)
-
-
-def copy(peer, arrays):
-    """Give a module the parameters `arrays`, by name: each of its own, and no others."""
-    parameters = dict(peer.named_parameters(remove_duplicate=False))
-    assert parameters.keys() == arrays.keys(), sorted(parameters.keys() ^ arrays.keys())
-    with torch.no_grad():
-        for name, parameter in parameters.items():
-            assert tuple(parameter.shape) == arrays[name].shape, f"{name}: {parameter.shape}, {arrays[name].shape}"
-            parameter.copy_(torch.from_numpy(np.array(arrays[name], order="C")))
-        for name, parameter in parameters.items():  # not overwritten by another name of the same tensor
-            assert np.array_equal(parameter.numpy(), arrays[name].astype(parameter.numpy().dtype)), name
-    return peer.eval()
-
-
-def transposed(w, pairs):
-    """Linear layers of PyTorch, which are [out, in], by the names of ours, [in, out]: {theirs: ours} → arrays."""
-    arrays = as_they_are(w, pairs)
-    return {name: array.T for name, array in arrays.items()}  # a bias [out] stays as it is
-
-
-def as_they_are(w, pairs):
-    """Weights and biases of norms and tables, by the names of ours: {theirs: ours} → arrays."""
-    return {
-        f"{theirs}.{part}": w[f"{ours}.{part}"]
-        for theirs, ours in pairs.items()
-        for part in ("weight", "bias")
-        if f"{ours}.{part}" in w
-    }
-
-
-def halves(array, heads):
-    """Channels [..., heads · D] from our order, pairs side by side, to that of peers that have the first of all pairs
-    and then the second of all pairs in each head."""
-    split = array.reshape(*array.shape[:-1], heads, -1, 2)
-    return np.ascontiguousarray(np.swapaxes(split, -1, -2)).reshape(array.shape)
 
 
 @pytest.fixture
