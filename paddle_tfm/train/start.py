@@ -82,7 +82,7 @@ class Source:
         axes = _axes_of_pieces(plan, model, sizes) if rows else {}
         arrays = checkpoint.load_arrays(self.point)
         start.source_numbers = sum(array.size for array in arrays.values())
-        initial: dict[str, np.ndarray] = {}
+        share, initial = plan.settings.train.redraw, dict[str, np.ndarray]()
         for name, tensor in model.state_dict().items():
             start.numbers += int(tensor.size)
             array = arrays.get(name)
@@ -92,12 +92,13 @@ class Source:
             if array is None or [*array.shape] != [*tensor.shape] or array.dtype.name != dtype:
                 start.drawn[name] = [*tensor.shape]
                 continue
-            initial[name] = tensor.numpy()
+            if share:
+                initial[name] = tensor.numpy()
             tensor.set_value(array)
             start.carried += int(tensor.size)
             del arrays[name]
         start.left_out = {name: [*array.shape] for name, array in arrays.items()}
-        start.redrawn = _redraw(plan.settings.train.redraw, plan.run.seed, model, initial)
+        start.redrawn = _redraw(share, plan.run.seed, model, initial)
         return start
 
     def _rows(self, plan: Plan, codec: Codec, start: Start) -> dict[str, tuple[int, list[list[int]]]]:

@@ -134,9 +134,8 @@ class Call:
                 else _("`{mask}` is never read: outputs are the same whatever it hides")
             )
             self.disobeys = text.format(mask=self.mask, forms="; ".join(CONVENTIONS[name] for name in self.conventions))
-        self.has_positions = self.looks_back_only = (
-            False  # tokens may be mixed up: that is no knowledge of their places
-        )
+        # Tokens may be mixed up, which is no knowledge of their places.
+        self.has_positions = self.looks_back_only = False
         return False
 
     def _reads_the_mask(self, layer: nn.Layer, width: int, form: tuple[str, int]) -> bool:
