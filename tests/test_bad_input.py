@@ -14,7 +14,7 @@ from recipe_text import TINY_MODEL
 from safetensors.numpy import load_file, save_file
 
 from paddle_tfm.cli import main
-from paddle_tfm.train import manifest
+from paddle_tfm.runs import manifest
 
 SMALL = [
     "task={name: reverse, symbols: 5, min_length: 2, max_length: 4, train: 60, valid: 10, test: 10}",

@@ -17,7 +17,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.plugins import Listeners, Plugins, create_plugins, source_hash
 from paddle_tfm.registry import Registry
-from paddle_tfm.train.changes import PLUGINS, gaps
+from paddle_tfm.runs.changes import PLUGINS, gaps
 
 GOOD = """
 from paddle_tfm import hookimpl

@@ -31,9 +31,9 @@ from paddle_tfm.recipe.sites import at_site
 from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.registry import Registry
 from paddle_tfm.search.decoding import decode_all
+from paddle_tfm.train.divided.shards import PROBE_ROWS, number_of_shards
+from paddle_tfm.train.divided.shared_step import sharded
 from paddle_tfm.train.run import Run, create, load_run
-from paddle_tfm.train.shards import PROBE_ROWS, number_of_shards
-from paddle_tfm.train.shared_step import sharded
 from paddle_tfm.train.step import Step
 from paddle_tfm.train.trainer import Trainer
 

@@ -81,8 +81,8 @@ def _card(folder: Path, registry, quick: bool, out: Path, sentences: Sequence[st
     from paddle_tfm.card.page import FILE, page
     from paddle_tfm.errors import UserError
     from paddle_tfm.files import write_whole
+    from paddle_tfm.runs.folders import plan_of
     from paddle_tfm.train.evaluate import text_metrics
-    from paddle_tfm.train.folders import plan_of
     from paddle_tfm.train.run import load_run
     from paddle_tfm.units import visible
 

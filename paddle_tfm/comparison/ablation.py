@@ -18,7 +18,7 @@ from paddle_tfm.comparison.statistics import Mean, Verdict, decide, mean_interva
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.language import _, counted, enumerated
 from paddle_tfm.recipe.sections.ablate import FULL
-from paddle_tfm.train.sweep_files import Command, read_command
+from paddle_tfm.runs.sweep_files import Command, read_command
 
 Levels = tuple[str, ...]  # a level of each factor, in the order of the factors
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from paddle_tfm.comparison.runs.finished import Result
 from paddle_tfm.language import _
 from paddle_tfm.model.size import training_flops
-from paddle_tfm.train import changes
-from paddle_tfm.train.changes import BUILD, DIVISION, PLUGINS, Gap
+from paddle_tfm.runs import changes
+from paddle_tfm.runs.changes import BUILD, DIVISION, PLUGINS, Gap
 
 MACHINE = "machine"
 SHORTEST = 1.0  # seconds of a search; a shorter one says nothing of how long a token takes

@@ -12,8 +12,8 @@ from pydantic import Field, ValidationError
 
 from paddle_tfm.comparison.statistics import Listed, Looks, OpenEnded, Rule
 from paddle_tfm.recipe.sections.seeds import SeedPlan
-from paddle_tfm.train.forms import Form
-from paddle_tfm.train.sweep_files import COMMAND_FILE, read_command
+from paddle_tfm.runs.forms import Form
+from paddle_tfm.runs.sweep_files import COMMAND_FILE, read_command
 
 if TYPE_CHECKING:
     from paddle_tfm.recipe.expansion import Recipe

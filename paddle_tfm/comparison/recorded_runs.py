@@ -13,7 +13,7 @@ from paddle_tfm.comparison.runs.finished import Result, collect, grouped, sweep_
 from paddle_tfm.comparison.runs.sizes import as_trained, at_largest, written
 from paddle_tfm.comparison.runs.trained_from import RECIPE, recipe_of
 from paddle_tfm.comparison.table import Comparison, compare
-from paddle_tfm.train.sweep_files import read_command
+from paddle_tfm.runs.sweep_files import read_command
 from paddle_tfm.units import metric_and_test
 
 

@@ -16,9 +16,9 @@ from paddle_tfm.export.ctranslate2.variables import TARGET, Variables, variables
 from paddle_tfm.export.proof import Proof, prove
 from paddle_tfm.files import beside, json_text, read_json, remove, sha256
 from paddle_tfm.language import _
-from paddle_tfm.train import checkpoint as saved
-from paddle_tfm.train import manifest
-from paddle_tfm.train.identity import read_identity
+from paddle_tfm.runs import checkpoint as saved
+from paddle_tfm.runs import manifest
+from paddle_tfm.runs.identity import read_identity
 from paddle_tfm.train.run import Run
 
 PAGE = "paddle_tfm.json"

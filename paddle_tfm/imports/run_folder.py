@@ -23,11 +23,11 @@ from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
-from paddle_tfm.train import checkpoint
+from paddle_tfm.runs import checkpoint
+from paddle_tfm.runs.logs import LOGS, append_row
+from paddle_tfm.runs.progress import Progress
 from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.finish import FinalTests, results_of, write_results
-from paddle_tfm.train.logs import LOGS, append_row
-from paddle_tfm.train.progress import Progress
 from paddle_tfm.train.run import Run, write_start
 
 Report = Callable[[str], None]

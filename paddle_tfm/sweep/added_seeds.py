@@ -12,8 +12,8 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.sections.seeds import SeedPlan
 from paddle_tfm.recipe.yaml_lines import recipe_text
+from paddle_tfm.runs.sweep_files import read_command, read_looks
 from paddle_tfm.sweep.cells import Cell
-from paddle_tfm.train.sweep_files import read_command, read_looks
 
 Undecided = Callable[[Sequence[Cell]], set[str]]
 

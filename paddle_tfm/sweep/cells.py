@@ -18,11 +18,11 @@ from paddle_tfm.recipe.differences import differences
 from paddle_tfm.recipe.expansion import RunSpec
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.sections.further_tests import texts_key
+from paddle_tfm.runs import manifest
+from paddle_tfm.runs.changes import DESCRIPTIVE_KEYS, RECIPE_CHANGED, changes, gaps, rounding, was_and_is
+from paddle_tfm.runs.forms import IDENTITY, RESULTS, read_results
+from paddle_tfm.runs.identity import history_of, identity, read_identity
 from paddle_tfm.sweep import claim
-from paddle_tfm.train import manifest
-from paddle_tfm.train.changes import DESCRIPTIVE_KEYS, RECIPE_CHANGED, changes, gaps, rounding, was_and_is
-from paddle_tfm.train.forms import IDENTITY, RESULTS, read_results
-from paddle_tfm.train.identity import history_of, identity, read_identity
 
 T = TypeVar("T")
 NAMED_SETTINGS = 5  # of those that changed, in one sentence

@@ -15,7 +15,7 @@ from typing import NamedTuple, TextIO
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, naming
 from paddle_tfm.language import _
-from paddle_tfm.train.forms import Count, Form, read_form
+from paddle_tfm.runs.forms import Count, Form, read_form
 
 FILE = "claim.json"
 TRIES, PAUSE = 5, 0.05  # whoever asks whether a run is claimed locks its claim for an instant

@@ -22,10 +22,10 @@ from paddle_tfm.recipe.sections import ladder
 from paddle_tfm.recipe.sections.equal import Equal, of, value_at
 from paddle_tfm.recipe.validation import locate, validate
 from paddle_tfm.registry import Registry
+from paddle_tfm.runs.sweep_files import NOT_REPRODUCIBLE, Solution, read_solutions, write_solutions
 from paddle_tfm.sweep.cells import OncePerTexts
 from paddle_tfm.sweep.probe import probes
 from paddle_tfm.train.run import Run, create
-from paddle_tfm.train.sweep_files import NOT_REPRODUCIBLE, Solution, read_solutions, write_solutions
 
 MOST_OFF = 0.02  # of the baseline's parameters: farther away is not equal
 

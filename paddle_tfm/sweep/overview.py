@@ -15,8 +15,8 @@ from statistics import fmean
 from paddle_tfm.errors import UserError
 from paddle_tfm.language import _
 from paddle_tfm.recipe.sections.tuning import is_beside
+from paddle_tfm.runs.sweep_files import COMMAND_FILE, read_command
 from paddle_tfm.sweep.standing import RunReader, Standing
-from paddle_tfm.train.sweep_files import COMMAND_FILE, read_command
 
 LOOKS_BETWEEN = 15  # two searches for sweeps that are new below a folder
 

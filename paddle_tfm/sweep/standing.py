@@ -14,11 +14,11 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import opened
 from paddle_tfm.language import _
 from paddle_tfm.recipe import yaml_lines
+from paddle_tfm.runs import manifest
+from paddle_tfm.runs.about import read_about
+from paddle_tfm.runs.forms import read_results
+from paddle_tfm.runs.logs import NewRows
 from paddle_tfm.sweep import claim
-from paddle_tfm.train import manifest
-from paddle_tfm.train.about import read_about
-from paddle_tfm.train.forms import read_results
-from paddle_tfm.train.logs import NewRows
 
 STATES = ("waiting", "running", "stopped", "killed", "silent", "unreadable", "diverged", "done")
 LATEST_STEPS = 100  # that the speed is of

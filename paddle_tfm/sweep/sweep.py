@@ -17,6 +17,7 @@ from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.sections.equal import of
 from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.registry import Registry
+from paddle_tfm.runs.sweep_files import COMMAND_FILE, Command, write_command
 from paddle_tfm.sweep.added_seeds import Undecided, require_same_looks, stages
 from paddle_tfm.sweep.cells import Cell, OncePerTexts
 from paddle_tfm.sweep.check import check, remarks, trial_problems
@@ -26,7 +27,6 @@ from paddle_tfm.sweep.supervisor import Supervisor
 from paddle_tfm.sweep.tuning import Tuning
 from paddle_tfm.train import start
 from paddle_tfm.train.ranks.rank_zero import Ranks
-from paddle_tfm.train.sweep_files import COMMAND_FILE, Command, write_command
 from paddle_tfm.train.trainer import Interrupted
 
 

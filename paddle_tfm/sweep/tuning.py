@@ -19,8 +19,8 @@ from paddle_tfm.recipe.expansion import Recipe, RunSpec
 from paddle_tfm.recipe.sections.space import Axis, Point, points
 from paddle_tfm.recipe.sections.trials import own, trial, tuned
 from paddle_tfm.recipe.sections.tuning import RECORD, TuneSettings
+from paddle_tfm.runs.forms import read_results
 from paddle_tfm.sweep.cells import Cell
-from paddle_tfm.train.forms import read_results
 from paddle_tfm.units import metric_and_test
 
 WORST = (-math.inf, -math.inf)

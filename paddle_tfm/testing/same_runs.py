@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
-from paddle_tfm.train.logs import read_rows
+from paddle_tfm.runs.logs import read_rows
 
 TIMES = ("seconds", "wall_seconds", "tokens_per_second", "decoding")  # of results.json: no two trainings have the same
 

@@ -1,5 +1,4 @@
-"""`about.json` of a run: what a report says of it beside its numbers. Where and when a run was trained changes no
-number, so that none of this is part of its identity. Reading it needs no Paddle."""
+"""What is written into `about.json` of a run."""
 
 from __future__ import annotations
 
@@ -8,60 +7,17 @@ import platform
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any
 
 from paddle_tfm import runtime
-from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, write_whole
+from paddle_tfm.runs.about import FILE, NUM_SAMPLES, read_about
 from paddle_tfm.text_lengths import MEASURES
-from paddle_tfm.train.forms import Amount, Count, Form, read_form
 
 if TYPE_CHECKING:
     from paddle_tfm.train.run import Run
 
-NUM_SAMPLES = 3
 MAX_CHARACTERS = 300  # of a sample's text
-FILE = "about.json"
-
-
-class Sides(Form):
-    """A number of each side."""
-
-    source: Amount
-    target: Amount
-
-
-class Training(Form):
-    """When and where a run was trained."""
-
-    started: str = ""
-    device: str = ""
-    processor: str = ""
-    cores: Count = 0
-    threads: Count = 0
-    instructions: str | None = None
-    processes: Count = 0
-    memory_gib: Amount = 0.0
-    system: str = ""
-    versions: dict[str, str] = {}
-    peak_memory_mib: Amount = 0.0
-
-
-class About(Form):
-    """`about.json`."""
-
-    examples: dict[str, Count] = {}
-    samples: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
-    padding: Amount = 0.0
-    mean_length: Sides | None = None
-    longest_source: dict[str, Count] = {}
-    vocabulary: dict[str, Count] = {}
-    parameters: Count = 0
-    cache_bytes: Count | None = None
-    units: dict[str, str] = {}
-    trainings: list[Training] = []
 
 
 def write_about(run: Run) -> None:
@@ -84,14 +40,6 @@ def write_peak_memory(folder: Path) -> None:
     if peak is not None and about.get("trainings"):
         about["trainings"][-1]["peak_memory_mib"] = round(peak / 2**20, 2)
         write_whole(folder / FILE, json_text(about))
-
-
-def read_about(folder: Path) -> dict[str, Any]:
-    """What `about.json` holds; empty where there is none, or where it is damaged: a report can do without."""
-    try:
-        return read_form(folder / FILE, About)
-    except UserError:
-        return {}
 
 
 def _texts(run: Run) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from pydantic import Field
 
 from paddle_tfm.data.batches import Batch, packed, unpacked
 from paddle_tfm.errors import UserError
-from paddle_tfm.train import checkpoint, manifest
-from paddle_tfm.train.forms import Count, Form, read_form
+from paddle_tfm.runs import checkpoint, manifest
+from paddle_tfm.runs.forms import Count, Form, read_form
 from paddle_tfm.train.running_statistics import undone
 from paddle_tfm.train.state import TrainingState
 from paddle_tfm.train.step import Step

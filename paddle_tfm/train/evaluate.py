@@ -23,9 +23,9 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.predictions import is_right, squeezed
 from paddle_tfm.protocols import Hypothesis, Likelihood, Metric, Prediction, Search
 from paddle_tfm.protocols.metric import NO_LIKELIHOOD
+from paddle_tfm.runs.forms import LARGEST, is_countable
 from paddle_tfm.search.decoding import decode_all, worker_batches
 from paddle_tfm.train.fit import reach_of
-from paddle_tfm.train.forms import LARGEST, is_countable
 from paddle_tfm.train.run import Run
 from paddle_tfm.units import AT, metric_and_test
 

@@ -29,11 +29,12 @@ from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.settings import Settings
 from paddle_tfm.registry import Registry
-from paddle_tfm.train import checkpoint, manifest, start
-from paddle_tfm.train.changes import changes
+from paddle_tfm.runs import checkpoint, manifest
+from paddle_tfm.runs.changes import changes
+from paddle_tfm.runs.folders import checkpoint_of, find_run, plan_of
+from paddle_tfm.runs.identity import history_of, identity, read_identity, training_threads
+from paddle_tfm.train import start
 from paddle_tfm.train.fit import require_fit
-from paddle_tfm.train.folders import checkpoint_of, find_run, plan_of
-from paddle_tfm.train.identity import history_of, identity, read_identity, training_threads
 
 
 @dataclass

@@ -27,10 +27,10 @@ from paddle_tfm.randomness import generator
 from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.recipe.settings import Settings
-from paddle_tfm.train import checkpoint, manifest
-from paddle_tfm.train.carried import Pieces, Start
-from paddle_tfm.train.changes import gaps, was_and_is
-from paddle_tfm.train.folders import checkpoint_of, find_run, plan_of
+from paddle_tfm.runs import checkpoint, manifest
+from paddle_tfm.runs.carried import Pieces, Start
+from paddle_tfm.runs.changes import gaps, was_and_is
+from paddle_tfm.runs.folders import checkpoint_of, find_run, plan_of
 from paddle_tfm.units import plural
 
 SIZES = ("d_model", "d_ff", "max_length")  # of the model: where they differ, weights of one name have other shapes

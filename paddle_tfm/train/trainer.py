@@ -18,19 +18,20 @@ from paddle_tfm.language import _
 from paddle_tfm.model.initialize import calibrate
 from paddle_tfm.plugins import Listeners, Plugins
 from paddle_tfm.recipe.yaml_lines import dump
-from paddle_tfm.train import divergence, manifest
+from paddle_tfm.runs import manifest
+from paddle_tfm.runs.carried import Start
+from paddle_tfm.runs.logs import append_row
+from paddle_tfm.train import divergence
 from paddle_tfm.train.about import write_about
-from paddle_tfm.train.carried import Start
+from paddle_tfm.train.divided.shards import number_of_shards
+from paddle_tfm.train.divided.shared_step import sharded
 from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.finish import finish, write_results
-from paddle_tfm.train.logs import append_row
 from paddle_tfm.train.ranks.distributed_step import distributed
 from paddle_tfm.train.ranks.group import RankLost
 from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm.train.run import Run, write_start
 from paddle_tfm.train.running_statistics import discrepancies, overall, remembered
-from paddle_tfm.train.shards import number_of_shards
-from paddle_tfm.train.shared_step import sharded
 from paddle_tfm.train.state import TrainingState
 from paddle_tfm.train.step import Step, gradient_norms
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from visualdl import LogWriter
 
-from paddle_tfm.train.logs import read_rows
+from paddle_tfm.runs.logs import read_rows
 from paddle_tfm_plugins.listener import _visualdl_images as images
 from paddle_tfm_plugins.listener._visualdl_records import read_records, to_keep
 

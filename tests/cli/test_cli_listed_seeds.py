@@ -10,7 +10,7 @@ from test_cli_compare import finished
 
 from paddle_tfm.cli.compare import comparison_of
 from paddle_tfm.comparison.report.report import keep_look
-from paddle_tfm.train.sweep_files import LOOKS_FILE
+from paddle_tfm.runs.sweep_files import LOOKS_FILE
 
 NOISE = np.random.default_rng(41).normal(0, 1, (2, 40))
 BASE, OURS = 30 + NOISE[0], 30.3 + NOISE[1]

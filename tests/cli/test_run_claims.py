@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import call, write_recipe
 
-from paddle_tfm.train.logs import read_rows
+from paddle_tfm.runs.logs import read_rows
 
 RECIPE = """
 base: tiny.yaml

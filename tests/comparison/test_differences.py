@@ -3,8 +3,8 @@
 import paddle_tfm
 from paddle_tfm.recipe import loading
 from paddle_tfm.recipe.differences import ABSENT, differences
-from paddle_tfm.train.about import read_about
-from paddle_tfm.train.sweep_files import read_command
+from paddle_tfm.runs.about import read_about
+from paddle_tfm.runs.sweep_files import read_command
 
 
 def resolved(*overrides):

@@ -9,7 +9,7 @@ from paddle_tfm.comparison.runs.finished import Result
 from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.recipe.differences import ABSENT, with_defaults
 from paddle_tfm.recipe.loading import load
-from paddle_tfm.train.changes import BUILD, OF_A_BUILD
+from paddle_tfm.runs.changes import BUILD, OF_A_BUILD
 
 
 def run(folder, recipe="task: reverse\n", seconds=10.0, version="1.0", **more):

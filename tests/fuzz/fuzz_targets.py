@@ -24,7 +24,7 @@ from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.loading import load
 from paddle_tfm.recipe.merging import override
 from paddle_tfm.recipe.reading import read, shipped
-from paddle_tfm.train import manifest
+from paddle_tfm.runs import manifest
 
 HEAD = "base: base.yaml\nname: fuzz\nsummary: s\n"
 REFUSED = ("os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen", "pickle.find_class")
@@ -201,7 +201,7 @@ def checkpoint(data):
     a sentence. What is read is what the file says."""
     from safetensors.numpy import save
 
-    from paddle_tfm.train import checkpoint as checkpoints
+    from paddle_tfm.runs import checkpoint as checkpoints
 
     draws = Draws(data)
     name = (manifest.FILE, manifest.STATE, manifest.WEIGHTS)[draws.number(3)]

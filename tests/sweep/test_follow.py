@@ -5,9 +5,9 @@ import json
 import pytest
 
 from paddle_tfm import create_registry, load_recipe
+from paddle_tfm.runs import manifest
 from paddle_tfm.sweep.supervisor import Follower
 from paddle_tfm.sweep.sweep import Sweep
-from paddle_tfm.train import manifest
 
 REGISTRY = create_registry()
 

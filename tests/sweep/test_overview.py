@@ -10,10 +10,10 @@ import sys
 import pytest
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.runs.sweep_files import Command, write_command
 from paddle_tfm.sweep.claim import FILE, claimed
 from paddle_tfm.sweep.overview import FolderReader, Overview, SweepRuns
 from paddle_tfm.sweep.standing import Standing
-from paddle_tfm.train.sweep_files import Command, write_command
 
 RECIPE = "train: {steps: 10}\nevaluate: {best: bleu}\n"
 

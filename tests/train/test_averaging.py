@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from paddle_tfm.train import manifest, running_statistics
+from paddle_tfm.runs import manifest
+from paddle_tfm.runs.logs import read_rows
+from paddle_tfm.train import running_statistics
 from paddle_tfm.train.evaluate import likelihood
 from paddle_tfm.train.finish import mean
-from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.run import load_run
 from paddle_tfm.train.trainer import Interrupted
 

@@ -12,9 +12,9 @@ from crash_states import Recording, lay
 
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.files import write_whole
-from paddle_tfm.train import checkpoint, manifest
-from paddle_tfm.train.identity import read_identity
-from paddle_tfm.train.logs import is_before, read_rows
+from paddle_tfm.runs import checkpoint, manifest
+from paddle_tfm.runs.identity import read_identity
+from paddle_tfm.runs.logs import is_before, read_rows
 from paddle_tfm.train.run import write_start
 
 AVERAGED = ("train.average=2", "train.ema=0.9", "evaluate.best=loss")

@@ -14,7 +14,7 @@ from paddle_tfm.cli import main
 from paddle_tfm.comparison.report.report import Report
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
-from paddle_tfm.train.folders import find_run
+from paddle_tfm.runs.folders import find_run
 from paddle_tfm.train.run import load_run
 
 pytestmark = pytest.mark.reliability

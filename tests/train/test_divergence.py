@@ -8,7 +8,8 @@ import pytest
 
 from paddle_tfm.cli import main
 from paddle_tfm.data.batches import ARRAYS
-from paddle_tfm.train import checkpoint, divergence
+from paddle_tfm.runs import checkpoint
+from paddle_tfm.train import divergence
 from paddle_tfm.train.trainer import Interrupted
 
 WILD = ("train.schedule={name: constant, learning_rate: 1e30}", "train.clip_norm=null")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from paddle_tfm.train.logs import read_rows
+from paddle_tfm.runs.logs import read_rows
 
 SCHEDULE_FREE = ("train.optimizer=schedule_free", "train.schedule={name: constant, learning_rate: 3e-3}")
 

@@ -4,8 +4,8 @@ import pytest
 
 from paddle_tfm.data.batches import collate
 from paddle_tfm.protocols import FeedForward
-from paddle_tfm.train.logs import read_rows
-from paddle_tfm.train.shared_step import ShardedStep
+from paddle_tfm.runs.logs import read_rows
+from paddle_tfm.train.divided.shared_step import ShardedStep
 
 MIXTURE = "model.feed_forward={name: mixture_of_experts, balance_weight: 0.5}"
 

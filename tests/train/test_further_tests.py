@@ -7,10 +7,10 @@ import pytest
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.predictions import read_predictions
-from paddle_tfm.train.changes import changes
+from paddle_tfm.runs.changes import changes
+from paddle_tfm.runs.logs import read_rows
 from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.fit import remarks
-from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.trainer import Interrupted
 
 BEYOND = "evaluate.tests.beyond={task: {test_min_length: 6, test_max_length: 7}}"

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from paddle_tfm.train.logs import read_rows
+from paddle_tfm.runs.logs import read_rows
 
 
 def logged(trainer):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from paddle_tfm.train.logs import NewRows, append_row, cut_rows, read_rows
+from paddle_tfm.runs.logs import NewRows, append_row, cut_rows, read_rows
 
 
 @pytest.fixture

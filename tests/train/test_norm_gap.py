@@ -5,8 +5,8 @@ import paddle
 import pytest
 
 from paddle_tfm import randomness
+from paddle_tfm.runs.logs import read_rows
 from paddle_tfm.train import running_statistics
-from paddle_tfm.train.logs import read_rows
 from paddle_tfm_plugins.norm.batch import BatchNorm
 
 BATCH = "model.norm={encoder: batch, decoder: layer}"
@@ -60,7 +60,7 @@ def test_it_is_that_of_the_last_weights_on_training_batches(make_trainer, monkey
 
 
 def paddle_state(trainer, name):
-    from paddle_tfm.train import checkpoint
+    from paddle_tfm.runs import checkpoint
 
     return checkpoint.load_part(trainer.run.folder / "checkpoints" / name, "model")
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from paddle_tfm.train import checkpoint, running_statistics
-from paddle_tfm.train.logs import read_rows
+from paddle_tfm.runs import checkpoint
+from paddle_tfm.runs.logs import read_rows
+from paddle_tfm.train import running_statistics
 from paddle_tfm_plugins.norm.batch import BatchNorm
 from paddle_tfm_plugins.norm.power import PowerNorm
 

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
+from paddle_tfm.runs import manifest
 from paddle_tfm.testing.same_runs import differences
-from paddle_tfm.train import manifest
 
 KILLS, STEPS = 25, 120
 COMMAND = [

@@ -9,9 +9,9 @@ import pytest
 from paddle_tfm import processes
 from paddle_tfm.cli import main
 from paddle_tfm.kernels.cpu import library
+from paddle_tfm.runs.changes import changes, rounding
+from paddle_tfm.runs.identity import identity
 from paddle_tfm.testing.same_runs import differences
-from paddle_tfm.train.changes import changes, rounding
-from paddle_tfm.train.identity import identity
 
 pytestmark = pytest.mark.reliability
 

@@ -9,8 +9,8 @@ import pytest
 
 from paddle_tfm import UserError
 from paddle_tfm.cli import main
-from paddle_tfm.train import manifest
-from paddle_tfm.train.check import findings
+from paddle_tfm.runs import manifest
+from paddle_tfm.runs.check import findings
 from paddle_tfm.train.trainer import Interrupted
 
 pytestmark = pytest.mark.reliability

@@ -8,7 +8,7 @@ import pytest
 from paddle_tfm import load_recipe
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.recipe.plan import plan_run
-from paddle_tfm.train import checkpoint
+from paddle_tfm.runs import checkpoint
 from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Trainer
 

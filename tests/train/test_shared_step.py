@@ -16,8 +16,8 @@ from paddle import nn
 from paddle_tfm import UserError, processes
 from paddle_tfm.data.batches import collate
 from paddle_tfm.kernels.cpu import primitives
-from paddle_tfm.train.shards import number_of_shards
-from paddle_tfm.train.shared_step import ShardedStep
+from paddle_tfm.train.divided.shards import number_of_shards
+from paddle_tfm.train.divided.shared_step import ShardedStep
 
 DROPOUT = "model.dropout=0.3"
 

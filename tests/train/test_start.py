@@ -16,12 +16,12 @@ from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.errors import RecipeError, UserError
+from paddle_tfm.runs import checkpoint
+from paddle_tfm.runs.carried import Start
+from paddle_tfm.runs.changes import facts, gaps
+from paddle_tfm.runs.logs import read_rows
 from paddle_tfm.sweep.check import check
 from paddle_tfm.sweep.sweep import Sweep
-from paddle_tfm.train import checkpoint
-from paddle_tfm.train.carried import Start
-from paddle_tfm.train.changes import facts, gaps
-from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.run import load_run
 
 CONSTANT = "train.schedule={name: constant, learning_rate: 3e-3}"

@@ -7,8 +7,8 @@ import paddle
 import pytest
 
 from paddle_tfm.kernels.cpu import library, products
-from paddle_tfm.train.changes import changes, rounding
-from paddle_tfm.train.identity import identity
+from paddle_tfm.runs.changes import changes, rounding
+from paddle_tfm.runs.identity import identity
 
 needs_float32 = pytest.mark.skipif(bool(products.why_not("float32")), reason=str(products.why_not("float32")))
 needs_bfloat16 = pytest.mark.skipif(bool(library.why_not("bfloat16")), reason=str(library.why_not("bfloat16")))

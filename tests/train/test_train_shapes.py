@@ -9,8 +9,8 @@ import pytest
 
 import paddle_tfm
 from paddle_tfm import UserError
+from paddle_tfm.train.divided.shared_step import ShardedStep
 from paddle_tfm.train.run import load_run
-from paddle_tfm.train.shared_step import ShardedStep
 
 TEXT = "the cat sat on the mat\nand the dog ran after it\n"
 SIZES = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.dropout=0.1", "train.max_tokens=128"]

@@ -12,7 +12,7 @@ from paddle_tfm.data.batches import collate
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.kernels.cpu import library
-from paddle_tfm.train.logs import read_rows
+from paddle_tfm.runs.logs import read_rows
 from paddle_tfm.train.run import create, load_run
 from paddle_tfm.train.step import clip_gradients
 from paddle_tfm.train.trainer import Interrupted, Trainer

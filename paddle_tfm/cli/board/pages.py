@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddle_tfm.colours import COLOURS
-from paddle_tfm.train.sweep_files import variant_numbers
+from paddle_tfm.runs.sweep_files import variant_numbers
 
 if TYPE_CHECKING:
     from flask import Response

@@ -39,7 +39,7 @@ def check_runs(folder: Path, registry: Registry, with_data: bool, as_json: bool)
     """
     from rich.text import Text
 
-    from paddle_tfm.train.check import lacking
+    from paddle_tfm.runs.check import lacking
 
     runs = runs_in(folder)
     if len(runs) == 1 and (sentence := lacking(runs[0])):
@@ -68,7 +68,7 @@ def runs_in(folder: Path) -> list[Path]:
     """
     if any((folder / name).exists() for name in ("recipe.yaml", "checkpoints")):
         return [folder]
-    from paddle_tfm.train.folders import runs_below
+    from paddle_tfm.runs.folders import runs_below
 
     runs = runs_below(folder)
     if not runs:
@@ -84,7 +84,7 @@ def _check(run: Path, registry: Registry, with_data: bool, report: Report | None
     """What is found of one run, for programs; `report` prints it meanwhile."""
     from rich.text import Text
 
-    from paddle_tfm.train.check import findings
+    from paddle_tfm.runs.check import findings
     from paddle_tfm.train.divergence import FOLDER
 
     rows: list[dict[str, str]] = []

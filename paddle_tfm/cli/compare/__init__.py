@@ -77,7 +77,7 @@ def _require_finished(folder: Path) -> None:
     """Raises UserError where it is no folder, such as a recipe, or the folder of a run that has not ended."""
     from paddle_tfm.errors import UserError
     from paddle_tfm.recipe.reading import shipped
-    from paddle_tfm.train.forms import IDENTITY, RESULTS
+    from paddle_tfm.runs.forms import IDENTITY, RESULTS
     from paddle_tfm.units import in_shell
 
     if not folder.is_dir():
@@ -100,8 +100,8 @@ def comparison_of(folders, out: Path | None = None, metric: str | None = None, b
         UserError: there is no finished run, or none can be compared so.
     """
     from paddle_tfm.comparison.recorded_runs import compare_recorded
+    from paddle_tfm.runs.manifest import damage_of_best
     from paddle_tfm.runtime import load_paddle
-    from paddle_tfm.train.manifest import damage_of_best
 
     comparison = compare_recorded(folders, out, metric, baseline, warn)
     for run in (*comparison.runs, *comparison.smaller):

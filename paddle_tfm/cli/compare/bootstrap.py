@@ -43,7 +43,7 @@ def resample(
     from paddle_tfm.errors import UserError
     from paddle_tfm.files import json_text, write_whole
     from paddle_tfm.predictions import predictions_file, read_predictions
-    from paddle_tfm.train.folders import find_run
+    from paddle_tfm.runs.folders import find_run
     from paddle_tfm.units import AT
 
     one, two = map(find_run, runs)

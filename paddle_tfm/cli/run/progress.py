@@ -20,7 +20,7 @@ from paddle_tfm.cli.ls.verdicts import early_verdict
 from paddle_tfm.colours import colour
 from paddle_tfm.errors import UserError
 from paddle_tfm.language import _
-from paddle_tfm.train.sweep_files import read_command, variant_numbers
+from paddle_tfm.runs.sweep_files import read_command, variant_numbers
 
 if TYPE_CHECKING:
     from paddle_tfm.sweep.events import Event

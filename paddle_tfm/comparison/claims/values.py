@@ -21,7 +21,7 @@ from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.recipe.sections.claims import GRADIENT_NORM, ClaimSettings
-from paddle_tfm.train.logs import read_rows
+from paddle_tfm.runs.logs import read_rows
 
 
 def judge_all(

@@ -23,7 +23,7 @@ from paddle_tfm.language import _, english
 from paddle_tfm.pages.document import Section, document
 from paddle_tfm.plotting import image
 from paddle_tfm.registry import Registry
-from paddle_tfm.train.sweep_files import COMMAND_FILE, write_look
+from paddle_tfm.runs.sweep_files import COMMAND_FILE, write_look
 from paddle_tfm.units import visible
 
 

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import NamedTuple, TypeGuard
 
 from paddle_tfm.comparison.runs.finished import Result
-from paddle_tfm.train.logs import read_rows
+from paddle_tfm.runs.logs import read_rows
 
 AXES = {"steps": "training steps", "tokens": "target tokens", "seconds": "seconds of training steps"}
 LOGGED = ("gradient_norm",)

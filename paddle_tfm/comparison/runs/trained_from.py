@@ -16,9 +16,9 @@ from paddle_tfm.recipe import limits, yaml_lines
 from paddle_tfm.recipe.differences import ABSENT, DESCRIPTIVE
 from paddle_tfm.recipe.sections.tuning import FOLDER
 from paddle_tfm.recipe.yaml_lines import recipe_text
-from paddle_tfm.train.changes import DATA, PLUGINS, SETTINGS, TEXTS, VOCABULARY, Gap, facts, gaps
-from paddle_tfm.train.forms import read_stored_identity
-from paddle_tfm.train.sweep_files import read_command
+from paddle_tfm.runs.changes import DATA, PLUGINS, SETTINGS, TEXTS, VOCABULARY, Gap, facts, gaps
+from paddle_tfm.runs.forms import read_stored_identity
+from paddle_tfm.runs.sweep_files import read_command
 
 RECIPE = "recipe.yaml"
 SECTIONS = ("vocabulary", "model", "train", "evaluate")

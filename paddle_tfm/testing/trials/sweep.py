@@ -20,12 +20,12 @@ from paddle_tfm.plugins import create_plugins
 from paddle_tfm.protocols import Executor
 from paddle_tfm.recipe import loading
 from paddle_tfm.registry import Registry
+from paddle_tfm.runs.logs import read_rows
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.claim import is_claimed
 from paddle_tfm.sweep.sweep import Sweep
 from paddle_tfm.testing.trials import orders
 from paddle_tfm.testing.trials.interrupted import TINY
-from paddle_tfm.train.logs import read_rows
 from paddle_tfm.train.trainer import Interrupted
 
 OVERRIDES = ("seeds=[1, 2, 3]", *TINY)
@@ -162,7 +162,7 @@ def _numbers(cell: Cell) -> dict[str, str]:
 
 
 def _saved(cell: Cell) -> tuple[int, int]:
-    from paddle_tfm.train import manifest
+    from paddle_tfm.runs import manifest
 
     rows, last = read_rows(cell.folder / "metrics.jsonl"), manifest.find(cell.folder / "checkpoints" / "last")
     step = 0 if last is None else manifest.read_state(last).step

@@ -27,7 +27,7 @@ from paddle_tfm.data.batches import Batch, collate, packed
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.errors import UserError
 from paddle_tfm.language import _
-from paddle_tfm.train import divided_probe
+from paddle_tfm.train.divided import probe
 from paddle_tfm.train.ranks.group import Group
 from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm.train.run import Run
@@ -109,12 +109,12 @@ class DistributedStep(DividedStep):
         """Raises UserError where the ranks together do not get the loss, gradients and buffers of one process."""
         restore = remembered(self.model.built_buffers().values())
         self.model.train()
-        whole = divided_probe.attempt(self, lambda: Gradients.backward(self, 0, [batch]))
+        whole = probe.attempt(self, lambda: Gradients.backward(self, 0, [batch]))
         restore()
-        divided = divided_probe.attempt(self, lambda: self.backward(0, [batch]))
+        divided = probe.attempt(self, lambda: self.backward(0, [batch]))
         restore()
         self.stale = True
-        if difference := divided_probe.difference(whole, divided, self.model):
+        if difference := probe.difference(whole, divided, self.model):
             raise UserError(
                 _(
                     "{difference} where {size} processes share a batch: from its own rows alone, each computes "

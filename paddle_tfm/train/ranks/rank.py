@@ -15,7 +15,7 @@ from paddle_tfm.plugin_errors import of_plugin
 from paddle_tfm.recipe.expansion import Recipe
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
-from paddle_tfm.train.changes import code_changes
+from paddle_tfm.runs.changes import code_changes
 from paddle_tfm.train.ranks.distributed_step import Flat, backward_of_rank
 from paddle_tfm.train.ranks.group import Arrays
 from paddle_tfm.train.ranks.meeting import Message

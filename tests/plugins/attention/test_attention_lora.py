@@ -5,7 +5,7 @@ import paddle
 import pytest
 from small_runs import make_run, make_trainer, registry  # noqa: F401
 
-from paddle_tfm.train import checkpoint
+from paddle_tfm.runs import checkpoint
 from paddle_tfm_plugins.attention.lora import LoRA
 from paddle_tfm_plugins.ctranslate2.attention import lora
 

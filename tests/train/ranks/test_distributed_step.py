@@ -9,9 +9,9 @@ from rank_processes import team, trainer_of
 
 from paddle_tfm import UserError, create_registry
 from paddle_tfm.data.batches import collate
+from paddle_tfm.train.divided.shards import why_whole
 from paddle_tfm.train.ranks.distributed_step import DistributedStep
 from paddle_tfm.train.ranks.rank_zero import Ranks
-from paddle_tfm.train.shards import why_whole
 from paddle_tfm_plugins.norm import register_norms
 
 # Plain descent: where the gradient is 0 but for rounding, as of a key's bias, Adam would divide rounding by rounding.

@@ -12,8 +12,8 @@ from rank_processes import FACTS, ended, forked, team, trainer_of
 
 from paddle_tfm import create_registry
 from paddle_tfm.errors import UserError
-from paddle_tfm.train import manifest
-from paddle_tfm.train.logs import read_rows
+from paddle_tfm.runs import manifest
+from paddle_tfm.runs.logs import read_rows
 from paddle_tfm.train.ranks.group import RankLost
 from paddle_tfm.train.ranks.meeting import Address
 from paddle_tfm.train.ranks.member import Member, ask_to_stop

@@ -7,8 +7,8 @@ from typing import Any
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.language import _
+from paddle_tfm.runs.carried import Start, grouped
 from paddle_tfm.tabular import Table, column
-from paddle_tfm.train.carried import Start, grouped
 
 
 class Carried(ChartedSection):

@@ -13,8 +13,8 @@ from paddle_tfm.language import _
 from paddle_tfm.pages.document import definitions
 from paddle_tfm.protocols import Section
 from paddle_tfm.recipe.sections.equal import value_at
+from paddle_tfm.runs.sweep_files import NOT_REPRODUCIBLE, Solution, amount, read_solutions
 from paddle_tfm.tabular import Column, Table, column
-from paddle_tfm.train.sweep_files import NOT_REPRODUCIBLE, Solution, amount, read_solutions
 from paddle_tfm.units import plural
 
 ENDED_EARLY = "{runs} ended before the step that was solved for (they diverged, or ran out of patience), and got less."

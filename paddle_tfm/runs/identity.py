@@ -14,8 +14,8 @@ from paddle_tfm import blas, place, processes, runtime
 from paddle_tfm.kernels.cpu import products
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
-from paddle_tfm.train.changes import DESCRIPTIVE_KEYS, components
-from paddle_tfm.train.forms import read_stored_identity
+from paddle_tfm.runs.changes import DESCRIPTIVE_KEYS, components
+from paddle_tfm.runs.forms import read_stored_identity
 
 HISTORY = ("start", "continued")  # of an identity, where there is one
 KEYS = ("recipe", "components", "data", "paddle", "blas", "products", "shards", "threads", "processes")

@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from paddle_tfm.errors import CutShort, UserError
 from paddle_tfm.files import PARTIAL, naming, remove, sync
 from paddle_tfm.language import _
-from paddle_tfm.train import manifest
+from paddle_tfm.runs import manifest
 
 
 def save(

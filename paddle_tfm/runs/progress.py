@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paddle_tfm.train.forms import Amount, Caveats, Count, Form
+from paddle_tfm.runs.forms import Amount, Caveats, Count, Form
 
 
 class Progress(Form):

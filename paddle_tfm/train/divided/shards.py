@@ -18,7 +18,7 @@ from paddle.utils.dlpack import from_dlpack, to_dlpack
 from paddle_tfm import paddle_compat, processes, randomness, runtime
 from paddle_tfm.data.batches import Batch, collate
 from paddle_tfm.data.codec import Encoded
-from paddle_tfm.train.divided_probe import attempt, difference
+from paddle_tfm.train.divided.probe import attempt, difference
 from paddle_tfm.train.running_statistics import undone
 from paddle_tfm.train.step import LossSum, Step
 

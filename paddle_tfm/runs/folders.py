@@ -11,8 +11,8 @@ from paddle_tfm.recipe import loading as recipes
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.registry import Registry
-from paddle_tfm.train import manifest
-from paddle_tfm.train.identity import missing_plugins, read_identity
+from paddle_tfm.runs import manifest
+from paddle_tfm.runs.identity import missing_plugins, read_identity
 from paddle_tfm.units import in_shell
 
 

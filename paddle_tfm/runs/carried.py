@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from paddle_tfm.language import _
-from paddle_tfm.train.forms import Count, Form
+from paddle_tfm.runs.forms import Count, Form
 
 LISTED = 6  # groups of weights in one sentence
 

@@ -13,13 +13,13 @@ from paddle_tfm.files import PARTIAL, content
 from paddle_tfm.language import _, counted
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
-from paddle_tfm.train import manifest
-from paddle_tfm.train.about import About
-from paddle_tfm.train.changes import changes, rounding
-from paddle_tfm.train.folders import plan_of
-from paddle_tfm.train.forms import IDENTITY, RESULTS, Results, read_form, read_stored_identity
-from paddle_tfm.train.identity import identity, read_identity
-from paddle_tfm.train.logs import LOGS, rows_of
+from paddle_tfm.runs import manifest
+from paddle_tfm.runs.about import About
+from paddle_tfm.runs.changes import changes, rounding
+from paddle_tfm.runs.folders import plan_of
+from paddle_tfm.runs.forms import IDENTITY, RESULTS, Results, read_form, read_stored_identity
+from paddle_tfm.runs.identity import identity, read_identity
+from paddle_tfm.runs.logs import LOGS, rows_of
 
 
 class Finding(NamedTuple):

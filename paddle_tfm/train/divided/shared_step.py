@@ -3,7 +3,7 @@ of one machine.
 
 On a CPU, two processes of one thread with half a batch each are faster than one process of two threads with the whole
 batch (docs/performance.md). So workers, forks of the training process, compute the gradients of shards beside it
-(`train/shards.py`). Parameters and gradients are in shared memory, and the training process sums the gradients in the
+(`train/divided/shards.py`). Parameters and gradients are in shared memory, and the training process sums the gradients in the
 order of the shards, whoever computed them: where there are fewer processes than shards, one computes several, one after
 another, to the same bits. Dropout draws the same mask for a row in a shard as in the whole batch, so that sharding
 changes sums in their last bits only.
@@ -23,7 +23,7 @@ from paddle import Tensor
 
 from paddle_tfm import paddle_compat, processes
 from paddle_tfm.data.batches import Batch
-from paddle_tfm.train.shards import Shard, add_gradients, backward_shard, can_share, take_gradients
+from paddle_tfm.train.divided.shards import Shard, add_gradients, backward_shard, can_share, take_gradients
 from paddle_tfm.train.step import DividedStep, LossSum, Step
 
 ALIGNMENT = 16  # in float32 numbers: a cache line

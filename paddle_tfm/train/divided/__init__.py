@@ -1,0 +1,1 @@
+"""Batches divided into shards, which processes share: data parallelism on one machine."""
