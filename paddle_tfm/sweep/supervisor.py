@@ -13,7 +13,7 @@ from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
-from paddle_tfm.runs import manifest
+from paddle_tfm.runs import about, manifest
 from paddle_tfm.runs.forms import read_results
 from paddle_tfm.runs.logs import NewRows, is_before
 from paddle_tfm.runs.progress import Progress
@@ -21,7 +21,6 @@ from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.serial import Serial
 from paddle_tfm.sweep.workers import Workers
-from paddle_tfm.runs import about
 from paddle_tfm.train.ranks.rank_zero import Ranks
 
 

@@ -1,7 +1,7 @@
 """One training step: forward, loss, backward, clip, update.
 
 The loss (`Transformer.loss`) is one over all batches of the step, so that several small batches with accumulated
-gradients train as one large batch does (except for layers with statistics over a batch). `train/divided/shared_step.py` divides
+gradients train as one large batch does (except for layers with statistics over a batch). `train/divided/` divides
 this step among several processes.
 
 Sources: cross entropy with label smoothing and Adam as in Vaswani et al. 2017, arXiv:1706.03762; clipping of the joint

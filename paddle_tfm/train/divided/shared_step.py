@@ -3,7 +3,7 @@ of one machine.
 
 On a CPU, two processes of one thread with half a batch each are faster than one process of two threads with the whole
 batch (docs/performance.md). So workers, forks of the training process, compute the gradients of shards beside it
-(`train/divided/shards.py`). Parameters and gradients are in shared memory, and the training process sums the gradients in the
+(`shards.py`). Parameters and gradients are in shared memory, and the training process sums the gradients in the
 order of the shards, whoever computed them: where there are fewer processes than shards, one computes several, one after
 another, to the same bits. Dropout draws the same mask for a row in a shard as in the whole batch, so that sharding
 changes sums in their last bits only.
