@@ -64,6 +64,7 @@ def test_recipes(case, tmp_path, capsys):
         assert part in said, said
 
 
+@pytest.mark.reliability
 def test_a_model_larger_than_the_memory_is_said():
     done = subprocess.run(
         [sys.executable, "-m", "paddle_tfm", "check", "base", "model.d_model=65536"],

@@ -94,6 +94,7 @@ except UserError as error:
 needs_avx2 = pytest.mark.skipif("avx2" not in blas.Processor.read().paths, reason="a processor without AVX2")
 
 
+@pytest.mark.reliability
 @needs_avx2
 def test_a_path_that_we_set_is_checked_before_it_is_used():
     done = python(LOADING.format(setting="5", deviation="deviation()"))

@@ -12,6 +12,8 @@ import pytest
 
 from paddle_tfm.cli import main
 
+pytestmark = pytest.mark.pages
+
 TEXT = (Path(__file__).parent.parent / "docs/kernels.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)  # (language, text)
 FAST, NUMBA, BY_C, OP = (text for language, text in BLOCKS if language == "python")

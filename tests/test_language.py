@@ -119,6 +119,7 @@ def test_lines_of_chinese_fit_the_terminal():
     assert "\0" not in text
 
 
+@pytest.mark.reliability
 def test_a_run_speaks_chinese_and_writes_what_it_writes_in_english(tmp_path):
     """Of the files of a sweep only the page is for people."""
     small = ["train.steps=4", "model.d_model=16", "model.d_ff=16", "model.num_heads=2", "evaluate.every=4"]

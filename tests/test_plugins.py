@@ -172,6 +172,7 @@ def test_two_plugins_that_claim_one_name_are_named_both(file):
 # -------------------------------------------------------------------------------------------------- installed plugins
 
 
+@pytest.mark.reliability
 def test_a_broken_installed_plugin_stops_nothing_and_is_quoted_when_asked_for(tmp_path):
     info = tmp_path / "fake-2.0.dist-info"
     info.mkdir()
@@ -214,6 +215,7 @@ print(plan.providers()["norm mine"], plan.providers()["attention multihead"], se
 """
 
 
+@pytest.mark.reliability
 def test_an_installed_plugin_has_the_hash_of_its_code_in_the_identity(tmp_path):
     """One that is installed with `pip install -e` is edited under the same version. Its package is a namespace, of which
     others have a part."""

@@ -131,6 +131,7 @@ print(json.dumps([losses[0], losses[-2], translated, variants]))
 """
 
 
+@pytest.mark.reliability
 def test_the_engine_trains_with_examples_of_all_kinds_and_imports_no_variant(plugin, tmp_path):
     overrides = [
         "task=example", "tokenizer=example", "train.optimizer=example", "train.schedule={name: example, peak: 0.05}",

@@ -17,6 +17,8 @@ from paddle_tfm import runtime
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import yaml_lines
 
+pytestmark = pytest.mark.reliability
+
 TINY = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.encoder_layers=2", "model.decoder_layers=1"]
 SMALL = [*TINY, "model.max_length=24", "train.max_tokens=240", "task={name: dates, train: 20}"]
 

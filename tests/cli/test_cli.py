@@ -262,6 +262,7 @@ def same(folder, trained) -> None:
     assert curves(folder) == curves(trained.folder)
 
 
+@pytest.mark.reliability
 def test_a_full_disk_is_said_with_the_command_that_continues():
     """No file may grow beyond 6000 bytes, and so no weights can be saved."""
     words = ["run", "reverse", *TINY, "seeds=[1, 2]", "--out=out", "--workers=2"]
@@ -356,6 +357,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(number, at, tr
     same(folder, trained)
 
 
+@pytest.mark.reliability
 def test_a_killed_run_goes_on_exactly_wherever_it_was_killed(trained, tmp_path, monkeypatch):
     (tmp_path / "kill.py").write_text(SIGNALLER)
     moments = ["step 3", "checkpoint-best 2"]  # before and within what is written

@@ -96,6 +96,7 @@ def test_tokens_are_written_one_by_one(run, monkeypatch):
     assert len(parts) > 20, "not all at once"
 
 
+@pytest.mark.reliability
 def test_the_engine_continues_the_same(run):
     """Also beyond the window of 16 tokens; the default search draws, which the engine does not do."""
     pytest.importorskip("ctranslate2", reason="the extra [ctranslate2]")

@@ -28,15 +28,15 @@ def test_a_dry_run_says_what_it_would_cost_and_writes_nothing(trained, tmp_path)
 
 
 def test_validation_sets_of_your_own_count_with_every_evaluation():
-    """`TINY` evaluates three times, and tests once: four times the large set, or once."""
+    """After each of twelve steps, and once at the end: thirteen times the large set, or once."""
 
     def seconds(more):
         own = f"evaluate.tests.own={{split: valid, task: {{valid: 500}}{more}}}"
-        done = call("run", "reverse", *TINY, own, "evaluate.examples=500", "--dry-run", "--json")
+        done = call("run", "reverse", *TINY, own, "evaluate.examples=500", "evaluate.every=1", "--dry-run", "--json")
         assert done.status == 0, done.err
         return json.loads(done.out)["seconds"]
 
-    assert seconds(", while_training: true") > 2 * seconds("")
+    assert seconds(", while_training: true") > 3 * seconds("")
 
 
 @pytest.mark.parametrize(

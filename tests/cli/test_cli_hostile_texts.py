@@ -24,6 +24,7 @@ def hostile(tmp_path_factory):
     return folder
 
 
+@pytest.mark.reliability
 def test_no_command_reaches_the_terminal(hostile, tmp_path):
     recipe, out = hostile / "mine.yaml", tmp_path / "out"
     run = call("run", recipe, *[text for text in TINY if not text.startswith("task")], "--out", out)
@@ -47,6 +48,7 @@ def named(trained, tmp_path_factory):
     return out
 
 
+@pytest.mark.reliability
 def test_a_name_commands_no_terminal(named, tmp_path):
     """Tables are mended wherever they go; what programs read is, on a terminal."""
     compared = call("compare", *sorted(named.glob("*/seed-1")), "--out", tmp_path)

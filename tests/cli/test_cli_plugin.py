@@ -273,6 +273,7 @@ def test_a_base_class_beside_what_a_file_registers_is_not_checked():
     assert "Forgotten is not registered" in done.out
 
 
+@pytest.mark.reliability
 def test_a_crash_below_python_names_the_line(tmp_path):
     """As of Paddle's `addmm` with a bias of one axis, whose gradient may end the process."""
     (tmp_path / "crashes.py").write_text(

@@ -89,6 +89,7 @@ def test_an_unfinished_run_gets_one_and_says_how_far_it_is(run, tmp_path):
     assert "None were recorded" in text and "There are none yet." in text
 
 
+@pytest.mark.reliability
 def test_several_runs_get_their_comparison(run, tmp_path):
     copied_as(run, tmp_path / "runs", "one", "two")
     done = call("report", tmp_path / "runs")
@@ -102,6 +103,7 @@ def test_sections_that_load_a_model_compute_on_the_device_that_is_named(run, tmp
     assert done.status == 2 and "--device tpu: must be cpu, gpu or gpu:N" in done.err
 
 
+@pytest.mark.reliability
 def test_attention_is_shown_on_a_sentence_that_is_named(run, tmp_path):
     copied_as(run, tmp_path, "one", "two")
     text = "1 2 2 1 <i>"

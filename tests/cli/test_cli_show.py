@@ -71,6 +71,7 @@ def test_a_component_of_a_file_is_shown_with_its_options(tmp_path):
     assert "d_model: the width C of what is normalized" in done.out
 
 
+@pytest.mark.reliability
 def test_every_example_is_a_recipe_without_problems(registry):
     """The command that a page proposes names the component with options that it has and takes."""
     from paddle_tfm.cli.show.component import facts

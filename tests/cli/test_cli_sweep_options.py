@@ -16,6 +16,7 @@ def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.reliability
 def test_a_sweep_in_one_line_and_the_recipe_that_it_is():
     line = ("run", "reverse", *TINY, "model.norm=layer,rms", "--seeds", "2", "--baseline", "rms", "--workers=1")
     done = call(*line, "--out", "one", "--json")

@@ -30,6 +30,7 @@ def two_variants(trained, tmp_path_factory):
     return folder
 
 
+@pytest.mark.reliability
 def test_a_narrow_terminal_shows_the_verdict_whole(two_variants, tmp_path):
     text = in_terminal(WIDTH, "compare", two_variants, "--out", tmp_path)
     assert "\x1b[33mundetermined" in text

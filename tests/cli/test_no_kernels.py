@@ -11,6 +11,8 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.recipe.loading import load
 from paddle_tfm.recipe.plan import plan_run
 
+pytestmark = pytest.mark.reliability
+
 NORM = """
 import paddle
 from paddle_tfm import hookimpl

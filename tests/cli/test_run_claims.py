@@ -9,6 +9,8 @@ from command_line import call, write_recipe
 
 from paddle_tfm.runs.logs import read_rows
 
+pytestmark = pytest.mark.reliability
+
 RECIPE = """
 base: tiny.yaml
 name: mine

@@ -9,6 +9,8 @@ import json
 import pytest
 from command_line import call
 
+pytestmark = pytest.mark.reliability
+
 RECIPE = """
 base: base.yaml
 name: files

@@ -1,5 +1,7 @@
 """Recipes beside each other, and what a run's folder says of its training."""
 
+import pytest
+
 import paddle_tfm
 from paddle_tfm.recipe import loading
 from paddle_tfm.recipe.differences import ABSENT, differences
@@ -24,6 +26,7 @@ def test_differences_are_what_was_overridden_and_nothing_else():
     assert differences({"a": {"x": 1}}, {"a": {"y": 2}}) == [("a.x", 1, ABSENT), ("a.y", ABSENT, 2)]
 
 
+@pytest.mark.reliability
 def test_a_run_says_where_it_was_trained_and_a_sweep_how(tmp_path):
     settings = ["task.train=50", "task.valid=6", "task.test=7", "train.steps=2", "evaluate.every=1", "model.d_model=8"]
     (folder,) = paddle_tfm.run("copy", [*settings, "model.d_ff=8"], out=tmp_path)

@@ -42,6 +42,7 @@ def registry():
 # ---------------------------------------------------------------------------------------------------------- the layout
 
 
+@pytest.mark.reliability
 def test_no_figure_of_any_section_is_cut_off_or_repeats_a_tick(registry):
     drawn = 0
     with trials(registry) as comparisons:

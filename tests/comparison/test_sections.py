@@ -120,6 +120,7 @@ def test_what_takes_long_is_written_on_request_only(trial, tmp_path):
     assert "Slow" in [part.heading for part in parts]
 
 
+@pytest.mark.reliability
 def test_two_sections_do_not_write_one_file(trial, tmp_path):
     mine = registry(tmp_path, "other")
     mine.tables["section"]["again_mine"] = mine.entry("section", "mine")

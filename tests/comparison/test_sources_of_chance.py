@@ -36,6 +36,7 @@ def captions(rng, right, size):
     return rows
 
 
+@pytest.mark.reliability
 @pytest.mark.parametrize(("metric", "size"), [(Bleu(), 250), (ExactMatch(), 250), (Bleu(), 3 * MAX_GROUPS)])
 def test_items_move_a_difference_as_far_as_the_bootstrap_says(metric, size):
     rng = np.random.default_rng(7)

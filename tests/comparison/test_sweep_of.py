@@ -25,6 +25,8 @@ from paddle_tfm.comparison.verdict import verdict
 from paddle_tfm.recipe.sections.claims import ClaimSettings
 from paddle_tfm.recipe.sections.seeds import SeedPlan
 
+pytestmark = pytest.mark.reliability
+
 RECIPE = "evaluate: {best: exact_match, metrics: [exact_match, perplexity]}\nsearch: greedy\n"
 LOST = "the loss was no number at step 1 (nan)"
 

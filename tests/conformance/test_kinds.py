@@ -19,6 +19,7 @@ from paddle_tfm.testing import EXPECTED_FAILURE, FAIL, PASS, SKIP, examine
 from paddle_tfm_plugins.optimizer.adam import Adam
 
 
+@pytest.mark.conformance
 def test_the_kit_is_imported_before_paddle_is_and_what_reports_are_written_with_for_sections_only():
     """Paddle prints a warning when it is imported, but for `load_paddle`; SciPy and matplotlib take longer than all
     checks of a metric."""

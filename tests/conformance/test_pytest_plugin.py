@@ -11,6 +11,8 @@ import pytest
 from paddle_tfm.cli.plugin.new import write
 from paddle_tfm.testing import checks
 
+pytestmark = pytest.mark.conformance
+
 OURS = ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE", "FLAGS_use_stride_kernel", "GLOG_minloglevel")
 
 STRANGER = """

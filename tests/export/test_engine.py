@@ -18,6 +18,8 @@ from paddle_tfm.export.engine import exported, open_engine
 from paddle_tfm.export.folder import export, export_folder
 from paddle_tfm.files import sha256
 
+pytestmark = pytest.mark.reliability
+
 LINES = ["1 2 3", "", "4", "0 5 1 2", "what is this", "3 3"]
 EXPORTS = [
     "exporting to ctranslate2, once; Ctrl-C continues without it, and --engine paddle never makes one",

@@ -14,6 +14,8 @@ from test_refusals import ENTRIES, HELD, HELD_IN_PART
 import paddle_tfm
 from paddle_tfm.export.folder import export, export_folder
 
+pytestmark = pytest.mark.pages
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = "export.md"
 

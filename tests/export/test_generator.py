@@ -12,6 +12,8 @@ from paddle_tfm.data.vocabulary import BOS, EOS, UNKNOWN
 from paddle_tfm.export.ctranslate2.generator import ExportedGenerator
 from paddle_tfm.inference.generate import continue_ids
 
+pytestmark = pytest.mark.reliability
+
 WINDOW = 64  # model.max_length of these models
 PROMPTS = [[], [9, 8, 7, 6, 5] * 4, [5, 6] * 31, [5, 6] * 31 + [7], [4, 9, 30] * 40]
 

@@ -15,6 +15,8 @@ from paddle_tfm.export.proof import prove
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.evaluate import log_probs
 
+pytestmark = pytest.mark.reliability
+
 LOCAL = "{self: {name: local, window: 2}, cross: multihead}"
 INTERLEAVED = "{self: {name: interleaved, window: 2}, cross: multihead}"
 TABLES = ("alibi", "kerple", "t5")  # a bias by distance, which CTranslate2 computes once for all layers

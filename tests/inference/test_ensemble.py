@@ -12,6 +12,8 @@ from paddle_tfm.train.evaluate import log_probs
 from paddle_tfm_plugins.search.beam import Beam
 from paddle_tfm_plugins.search.greedy import Greedy
 
+pytestmark = pytest.mark.reliability
+
 TEXTS = ["1 2 3", "4", "5 6 1 2 3 4", "2 2"]
 
 

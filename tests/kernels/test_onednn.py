@@ -206,6 +206,7 @@ def test_another_version_is_refused(monkeypatch, supported):
         onednn.Library(Path(paddle.sysconfig.get_lib()) / "libdnnl.so.3")
 
 
+@pytest.mark.reliability
 @needs_onednn
 def test_what_a_processor_has_is_asked_of_onednn():
     """A variable of oneDNN takes instructions away, in a process of its own."""

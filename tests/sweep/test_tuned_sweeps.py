@@ -10,6 +10,8 @@ from paddle_tfm.comparison.recipe_runs import undecided
 from paddle_tfm.recipe import loading, yaml_lines
 from paddle_tfm.sweep.sweep import Sweep
 
+pytestmark = pytest.mark.reliability
+
 RECIPE = """\
 base: base.yaml
 name: mine

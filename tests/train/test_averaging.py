@@ -12,6 +12,8 @@ from paddle_tfm.train.finish import mean
 from paddle_tfm.train.run import load_run
 from paddle_tfm.train.trainer import Interrupted
 
+pytestmark = pytest.mark.reliability
+
 
 def weights(trainer):
     return {path: parameter.numpy().copy() for path, parameter in trainer.run.model.named_parameters()}

@@ -39,6 +39,7 @@ def equal(one, other):
         np.testing.assert_array_equal(array, other[name], err_msg=name)
 
 
+@pytest.mark.reliability
 def test_the_model_before_the_step_and_its_batches_are_kept_and_computed_again(make_trainer, capsys):
     trainer = make_trainer(*WILD)
     results = trainer.train()

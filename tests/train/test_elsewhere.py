@@ -15,6 +15,8 @@ from paddle_tfm.data.batches import collate
 from paddle_tfm.search.decoding import decode_all
 from paddle_tfm.train.evaluate import likelihood
 
+pytestmark = pytest.mark.reliability
+
 OURS = [Path(package.__file__).parent for package in (paddle_tfm, paddle_tfm_plugins)]
 # Variants that have a way of their own on a CPU, several to a model.
 MODELS = {

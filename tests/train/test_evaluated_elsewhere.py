@@ -6,6 +6,8 @@ from safetensors.numpy import load_file
 
 from paddle_tfm.runs.logs import read_rows
 
+pytestmark = pytest.mark.reliability
+
 SCHEDULE_FREE = ("train.optimizer=schedule_free", "train.schedule={name: constant, learning_rate: 3e-3}")
 
 

@@ -13,6 +13,8 @@ from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.fit import remarks
 from paddle_tfm.train.trainer import Interrupted
 
+pytestmark = pytest.mark.reliability
+
 BEYOND = "evaluate.tests.beyond={task: {test_min_length: 6, test_max_length: 7}}"
 ALONE, PADDED = "evaluate.tests.alone={batch: 1}", "evaluate.tests.padded={padding: 7}"
 SHORTER = "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}"

@@ -9,6 +9,8 @@ from paddle_tfm.runs.logs import read_rows
 from paddle_tfm.train import running_statistics
 from paddle_tfm_plugins.norm.batch import BatchNorm
 
+pytestmark = pytest.mark.reliability
+
 BATCH = "model.norm={encoder: batch, decoder: layer}"
 NAMES = ["norm_discrepancy_mean", "norm_discrepancy_deviation"]
 

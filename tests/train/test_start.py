@@ -24,6 +24,8 @@ from paddle_tfm.sweep.check import check
 from paddle_tfm.sweep.sweep import Sweep
 from paddle_tfm.train.run import load_run
 
+pytestmark = pytest.mark.reliability
+
 CONSTANT = "train.schedule={name: constant, learning_rate: 3e-3}"
 
 

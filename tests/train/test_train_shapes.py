@@ -12,6 +12,8 @@ from paddle_tfm import UserError
 from paddle_tfm.train.divided.shared_step import ShardedStep
 from paddle_tfm.train.run import load_run
 
+pytestmark = pytest.mark.reliability
+
 TEXT = "the cat sat on the mat\nand the dog ran after it\n"
 SIZES = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.dropout=0.1", "train.max_tokens=128"]
 STEPS = ["train.steps=6", "evaluate.every=3", "train.schedule={name: inverse_sqrt, peak: 1e-2, warmup: 2}"]

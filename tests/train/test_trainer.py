@@ -52,6 +52,7 @@ def equal(a, b):
         np.testing.assert_array_equal(b[name], value, err_msg=name)
 
 
+@pytest.mark.reliability
 @pytest.mark.parametrize(
     "settings, stops", [*(pytest.param(*each, id=name) for name, each in RESUMED.items()), BFLOAT16]
 )
@@ -68,6 +69,7 @@ def test_resumed_equals_uninterrupted(make_trainer, train_in_parts, settings, st
     assert {k: v for k, v in results.items() if k not in timed} == {k: v for k, v in expected.items() if k not in timed}
 
 
+@pytest.mark.reliability
 def test_resume_after_a_kill_goes_back_to_the_last_checkpoint(make_trainer):
     """Killed without a word at step 6: what was logged after the checkpoint of step 4 is done again, once."""
     whole = make_trainer(folder="whole")

@@ -77,6 +77,7 @@ def test_a_difference_that_nobody_cares_for_settles_too():
     assert decide({"v": pairs(0.3)}, Looks([8]), smallest=0.2)["v"].verdict == "better"
 
 
+@pytest.mark.reliability
 def test_equivalence_is_wrong_in_at_most_five_percent_of_sweeps(rng):
     """Three variants that are worse by exactly the smallest effect of interest."""
     wrong = 0

@@ -7,6 +7,8 @@ import pytest
 
 from paddle_tfm.comparison.statistics import Listed, Looks, OpenEnded, holm, more_seeds
 
+pytestmark = pytest.mark.reliability
+
 SWEEPS, VARIANTS, PAIRS = 10_000, 6, 12
 RULES = {"looks": Looks((3, 5, 8, 12)), "fixed": Looks((12,)), "open": OpenEnded(), "listed": Listed((3, 5, 8, 12))}
 MOST = 0.05 + 3 * np.sqrt(0.05 * 0.95 / SWEEPS)

@@ -43,6 +43,7 @@ def test_multi30k(sides):
     assert (target if sides[0] == "en" else source).startswith(pair[1])
 
 
+@pytest.mark.reliability
 def test_tatoeba():
     splits, back = read(TatoebaEnZh()), read(TatoebaEnZh("zh", "en"))
     assert sizes(splits) == [30_082, 965, 981] and sum(sizes(splits)) == 32_028

@@ -32,6 +32,7 @@ def test_texts_that_come_cut_are_joined(jieba):
     assert tokenizer.joined("Two words , and 两 个 。") == "Two words , and两个。"
 
 
+@pytest.mark.reliability
 def test_words_of_ones_own_and_subwords_are_kept_by_the_run(jieba, tmp_path):
     dictionary = tmp_path / "words.txt"
     dictionary.write_text("京见面 90000 n\n云计算\n", encoding="utf-8")

@@ -14,6 +14,8 @@ from paddle_tfm.train.ranks.distributed_step import DistributedStep
 from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm_plugins.norm import register_norms
 
+pytestmark = pytest.mark.reliability
+
 # Plain descent: where the gradient is 0 but for rounding, as of a key's bias, Adam would divide rounding by rounding.
 STEP = [
     "model.dropout=0.3", "train.clip_norm=0.5", "train.label_smoothing=0.1", "train.optimizer=sgd",

@@ -112,6 +112,7 @@ def test_who_does_not_come_is_named(monkeypatch):
         Ranks(3, Address.free()).meet(FACTS)
 
 
+@pytest.mark.reliability
 def test_who_waits_is_told_for_whom(monkeypatch):
     monkeypatch.setattr(meeting, "WAIT", 6.0)
     said = []
