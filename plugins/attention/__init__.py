@@ -20,6 +20,8 @@ def register_attentions():
         "full_width_heads": "paddle_tfm_plugins.attention.full_width_heads:FullWidthHeads",
         "sinks": "paddle_tfm_plugins.attention.sinks:Sinks",
         "sigmoid": "paddle_tfm_plugins.attention.sigmoid:SigmoidAttention",
+        "exclusive": "paddle_tfm_plugins.attention.exclusive:Exclusive",
+        "scalable_softmax": "paddle_tfm_plugins.attention.scalable_softmax:ScalableSoftmax",
         "interleaved": "paddle_tfm_plugins.attention.interleaved:Interleaved",
         "mla": "paddle_tfm_plugins.attention.mla:MultiHeadLatent",
         "forgetting": "paddle_tfm_plugins.attention.forgetting:Forgetting",

@@ -118,7 +118,7 @@ class Recorder(Initializer):
         return np.zeros(shape, "float32")
 
 
-ONLY_SELF = ("convolution", "interleaved", "local", "recurrent", "synthesizer", "linear")
+ONLY_SELF = ("convolution", "exclusive", "interleaved", "local", "recurrent", "synthesizer", "linear")
 SPECS = {
     **{("attention", name): f"{{self: {name}, cross: multihead}}" for name in ONLY_SELF},
     **{
