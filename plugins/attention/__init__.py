@@ -23,6 +23,7 @@ def register_attentions():
         "exclusive": "paddle_tfm_plugins.attention.exclusive:Exclusive",
         "scalable_softmax": "paddle_tfm_plugins.attention.scalable_softmax:ScalableSoftmax",
         "interleaved": "paddle_tfm_plugins.attention.interleaved:Interleaved",
+        "merged": "paddle_tfm_plugins.attention.merged:Merged",
         "mla": "paddle_tfm_plugins.attention.mla:MultiHeadLatent",
         "forgetting": "paddle_tfm_plugins.attention.forgetting:Forgetting",
         "gated_deltanet": "paddle_tfm_plugins.attention.gated_deltanet:GatedDeltaNet",

@@ -170,6 +170,12 @@ def exclusive(x, source, w, allowed, *, heads, inner=None):
     return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
 
 
+def merged(x, source, w, allowed, *, heads, inner=None):
+    """2512.14856: self- and cross-attention of a decoder as one, with shared matrices, over keys and values of both; the
+    memory's come first here, the text's in the paper. `source` is the memory."""
+    return paper.multi_head_attention(x, np.concatenate([source, x], 1), w, heads, allowed, inner=inner)
+
+
 def gated(x, source, w, allowed, *, heads, inner=None):
     """2505.06708: Y' = Y ⊙ σ(X W_θ), with Y the output of the heads before the output projection (its
     position G1), a number for each channel of each head, X the input of the layer."""

@@ -151,6 +151,7 @@ ATTENTION = {
         "openai/gpt-oss learns them; their start at 0 is ours", starts={"sink": 0.0}, learned=True, **MULTIHEAD
     ),
     "exclusive": held("arXiv:2603.09078: nothing to choose beyond multihead", **MULTIHEAD),
+    "merged": held("arXiv:2512.14856; its heads are grouped and normalized, ours as multihead", **MULTIHEAD),
     "scalable_softmax": held(
         "arXiv:2501.19399: s starts at 0.168, 1 / the mean of log n over 1,024 tokens",
         starts={"scale": 0.168},

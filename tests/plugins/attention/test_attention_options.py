@@ -17,6 +17,7 @@ from paddle_tfm_plugins.attention.grouped_query import GroupedQuery
 from paddle_tfm_plugins.attention.interleaved import Interleaved
 from paddle_tfm_plugins.attention.linear import LinearAttention
 from paddle_tfm_plugins.attention.local import Local
+from paddle_tfm_plugins.attention.merged import Merged
 from paddle_tfm_plugins.attention.mla import MultiHeadLatent
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.attention.qk_norm import QKNorm
@@ -47,6 +48,7 @@ MAKERS = {
     "sinks": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, **more),
     "sinks zero": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, learned=False, **more),
     "exclusive": lambda site, **more: Exclusive(d_model=C, num_heads=H, dropout=0.0, **more),
+    "merged": lambda site, **more: Merged(d_model=C, num_heads=H, dropout=0.0, **more),
     "scalable_softmax": lambda site, **more: ScalableSoftmax(d_model=C, num_heads=H, dropout=0.0, **more),
     "sigmoid": lambda site, **more: SigmoidAttention(d_model=C, num_heads=H, dropout=0.0, **more),
     "interleaved": lambda site, **more: Interleaved(

@@ -125,6 +125,7 @@ SPECS = {
         ("attention", name): f"{{encoder: multihead, decoder: {{self: {name}, cross: multihead}}}}"
         for name in ("forgetting", "gated_deltanet")
     },
+    ("attention", "merged"): "{encoder: multihead, decoder: merged}",
     **{("position", name): f"{{encoder: rotary, decoder: {name}}}" for name in ("cope", "xpos")},
     ("position", "chain"): "{name: chain, parts: [sinusoidal, t5]}",
     ("position", "randomized"): "{name: randomized, encoding: shaw}",
