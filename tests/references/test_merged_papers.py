@@ -83,9 +83,10 @@ def test_a_layer_attends_to_both_texts_at_once(make_model, make_batch, rotated, 
     np.testing.assert_allclose(y[real], expected[real], rtol=1e-4, atol=1e-5)
 
 
-def test_training_computes_what_decoding_does(make_model, make_batch):
+@pytest.mark.parametrize("position", POSITIONS.values(), ids=list(POSITIONS))
+def test_training_computes_what_decoding_does(make_model, make_batch, position):
     """A pass that keeps nothing projects the memory itself; its weights of a query, over both texts, sum to one."""
-    model, batch, tap = make_model(*MERGED), make_batch(), Tap(recording=True)
+    model, batch, tap = make_model(*MERGED, position), make_batch(), Tap(recording=True)
     with paddle.no_grad():
         h, _ = model(batch, tap)
         kept, _ = model.decode(batch.target_in, model.start(model.encode(batch.source, batch.source_valid)))
