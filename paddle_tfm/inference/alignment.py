@@ -63,25 +63,29 @@ def align(
     if not 0 <= layer < layers:
         sentence = _("attention layer {layer}: the decoder has the layers 0 to {last}")
         raise UserError(sentence.format(layer=layer, last=layers - 1))
+    over_memory = decoder.layers[layer].over_memory
     sources = [tuple(codec.source.tokenize(text)) for text in texts]
     weights = [np.zeros((len(out.ids), len(source)), np.float32) for source, out in zip(sources, outputs)]
     nonempty = [i for i, matrix in enumerate(weights) if matrix.size]
     examples = [codec.encode(Example(texts[i], ""))._replace(target=[*outputs[i].ids, EOS]) for i in nonempty]
     for batch in in_order(examples, max_tokens):
-        batch_weights = _cross_attention(model, batch.tensors(), layer)  # [B, T, S]
+        batch_weights = _cross_attention(model, batch.tensors(), f"decoder.{layer}.{over_memory}.attention")
         if batch_weights is None:
             sentence = _("attention layer {layer}: the cross-attention of this model has no weights to show ({name})")
-            raise UserError(sentence.format(layer=layer, name=type(decoder.layers[layer].cross_attention).__name__))
+            raise UserError(
+                sentence.format(layer=layer, name=type(decoder.layers[layer].branches()[over_memory]).__name__)
+            )
         for i, padded in zip(batch.index, batch_weights):
             matrix = weights[nonempty[i]]
             matrix[:] = padded[: matrix.shape[0], : matrix.shape[1]]
     return [Alignment(source, out.pieces, matrix) for source, out, matrix in zip(sources, outputs, weights)]
 
 
-def _cross_attention(model: Transformer, batch: Batch, layer: int) -> np.ndarray | None:
-    """Weights [B, T, S] of a layer's cross-attention, averaged over heads; None where it records none."""
+def _cross_attention(model: Transformer, batch: Batch, name: str) -> np.ndarray | None:
+    """The weights of this name, averaged over heads: [B, T, S], or [B, T, S + T] of an attention to both texts. None
+    where none are recorded."""
     # Only this layer's are recorded: those of all layers together would fill the memory.
-    tap = Tap(recording=True, only=frozenset({f"decoder.{layer}.cross.attention"}))
+    tap = Tap(recording=True, only=frozenset({name}))
     with model.evaluated():
         model(batch, tap)
     if not tap.recorded:

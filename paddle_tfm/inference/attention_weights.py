@@ -64,12 +64,14 @@ def read_by(run: Run, text: str) -> Reading:
 
 def head_weights(model: Transformer, codec: Codec, source: str, output: str) -> list[HeadWeights]:
     """Those of all attentions that record weights: the encoder's, then the decoder's cross-attention, then its
-    self-attention, each from the lowest layer on."""
+    self-attention, each from the lowest layer on. Where one is both, its keys are the source and then the output."""
     example = codec.encode(Example(source, output))
     batch = collate([example]).tensors()
     written = [*codec.pieces(example.target[:-1]), END]
     read, before = [*codec.source.tokenize(source), END], [BEGIN, *written[:-1]]
     axes = {"encoder.self": (read, read), "decoder.cross": (written, read), "decoder.self": (before, before)}
+    if model.encoder is not None and model.decoder is not None and model.decoder.layers[0].over_memory == "self":
+        axes["decoder.self"] = (before, [*read, *before])
     stacks = {"encoder": model.encoder, "decoder": model.decoder}
     counts = {name: 0 if stack is None else len(stack.layers) for name, stack in stacks.items()}
     names = [(place, layer) for place in axes for layer in range(counts[place.split(".")[0]])]

@@ -118,7 +118,8 @@ class _Builder:
         depth = settings.encoder_layers if stack == "encoder" else settings.decoder_layers
         layers = [layer for i in range(depth) if (layer := self._layer(stack, i)) is not None]
         encodings = self._encodings(stack, "self", depth)
-        cross_encodings = self._encodings(stack, "cross", depth) if self._has_cross_attention(stack) else []
+        beside_encoder = stack == "decoder" and settings.encoder_layers > 0
+        cross_encodings = self._encodings(stack, "cross", depth) if beside_encoder else []
         final_norm, site = None, plan.site(stack, "final", depth)
         placement = plan.component("placement", stack, "self")
         if placement.cls is not None and placement.cls.final_norm and self._has_norm(site):
@@ -131,12 +132,9 @@ class _Builder:
         dropout = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
         return cls(stack, layers, encodings, cross_encodings, final_norm, dropout)
 
-    def _has_cross_attention(self, stack: str) -> bool:
-        """Whether the layers of a stack have cross-attention to an encoder."""
-        return stack == "decoder" and self.settings.encoder_layers > 0
-
     def _layer(self, stack: str, i: int) -> Layer | None:
-        names = ["self", "cross", "feed_forward"] if self._has_cross_attention(stack) else ["self", "feed_forward"]
+        across = stack == "decoder" and self.plan.has_cross_attention
+        names = ["self", "cross", "feed_forward"] if across else ["self", "feed_forward"]
         sites = [self.plan.site(stack, name, i) for name in names]
         branches = {site.sublayer: self._branch(site) for site in sites}
         placement: Placement | None = None

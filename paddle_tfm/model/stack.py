@@ -80,17 +80,21 @@ class Layer(layers.Layer):
         `state` None: there is nothing before them, and nothing is kept.
 
         Raises:
-            ValueError: the layer has cross-attention, but `cross_context` is None.
+            ValueError: the layer attends to a memory, but `cross_context` has none.
         """
         self_kv, info, cross_attention = None, self_context.info, self.cross_attention
+        past = state
+        if state is None and self.self_attention.reads_memory:
+            context, memory = _beside(cross_context)
+            past = self.start(memory, context.info.encoding)
 
         def self_attend(y: Tensor) -> Tensor:
             nonlocal self_kv
-            if state is None:
+            if past is None:
                 attend, mask = self.self_attention.attend, self_context.mask
                 return run_branch("self", lambda tap: attend(y, y, info, info, mask, tap))
             new = self.self_attention.project(y, info)
-            self_kv = new if state.self_kv is None else state.self_kv.extend(new)
+            self_kv = new if past.self_kv is None else past.self_kv.extend(new)
             return run_branch("self", lambda tap: self.self_attention(y, self_kv, info, self_context.mask, tap))
 
         def feed_forward(y: Tensor) -> Tensor:
@@ -104,16 +108,10 @@ class Layer(layers.Layer):
 
         sublayers: list[Sublayer] = [self_attend, feed_forward]
         if cross_attention is not None:
-            if cross_context is None or cross_context.memory is None:
-                raise ValueError(
-                    "a layer with cross-attention must have a memory to attend to, but the decoder started without "
-                    "one; start it with the output of `Transformer.encode`"
-                )
-
-            memory = cross_context.memory
+            context, memory = _beside(cross_context)
 
             def cross_attend(y: Tensor) -> Tensor:
-                context, shape = cross_context, y.shape
+                shape = y.shape
                 if state is None:
                     attend, mask = cross_attention.attend, context.mask
                     of_memory = TokenInfo(context.info.encoding, memory.positions, memory.valid)
@@ -130,15 +128,34 @@ class Layer(layers.Layer):
 
     def start(self, memory: Memory, encoding: PositionalEncoding) -> LayerState:
         """The state before the first token: keys and values of the memory."""
-        if self.cross_attention is None:
-            return LayerState()
         info = TokenInfo(encoding, memory.positions, memory.valid)
-        return LayerState(None, self.cross_attention.project(memory.x, info))
+        if self.cross_attention is not None:
+            return LayerState(None, self.cross_attention.project(memory.x, info))
+        return LayerState(self.self_attention.project(memory.x, info))
+
+    @property
+    def over_memory(self) -> str:
+        """The sublayer that attends to the memory, if there is one: `cross`, or the `self` that reads both."""
+        return "cross" if self.cross_attention is not None else "self"
 
     def branches(self) -> dict[str, Attention | FeedForward]:
         """The sublayers in order, by name."""
         parts = {"self": self.self_attention, "cross": self.cross_attention, "feed_forward": self.feed_forward}
         return {name: part for name, part in parts.items() if part is not None}
+
+
+def _beside(context: AttentionContext | None) -> tuple[AttentionContext, Memory]:
+    """The context of what attends to the memory, and this.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if context is None or context.memory is None:
+        raise ValueError(
+            "a decoder beside an encoder must have a memory to attend to, but it started without one; start it with "
+            "the output of `Transformer.encode`"
+        )
+    return context, context.memory
 
 
 class Stack(layers.Layer):
@@ -243,7 +260,14 @@ class Decoder(Stack):
         all_valid = _join_valid(state, valid, rows, tokens)
         newest = all_valid is None and tokens == 1  # it sees all tokens so far: nobody needs to compare positions
         k_valid = all_valid if all_valid is not None else partial(_all_real, rows, length)
-        self_mask = Mask(positions, all_positions, k_valid, True, self.encodings[0], sees_all=newest)
+        k_positions = all_positions
+        if memory is not None and self.layers[0].self_attention.reads_memory:
+            # The memory's keys come first. At −1 they are in the past of every token, whatever its position.
+            of_memory = paddle.full([all_positions.shape[0], memory.x.shape[1]], -1, "int64")
+            real = _all_real(rows, length) if all_valid is None else all_valid
+            k_positions, k_valid = paddle.concat([of_memory, all_positions], 1), paddle.concat([memory.valid, real], 1)
+            newest = False
+        self_mask = Mask(positions, k_positions, k_valid, True, self.encodings[0], sees_all=newest)
         valid = _all_real(rows, tokens) if valid is None else valid
         self_contexts = self.contexts(self.encodings, positions, valid, self_mask)
         cross_contexts: Sequence[AttentionContext | None] = [None] * len(self.layers)

@@ -12,7 +12,8 @@ from paddle_tfm.protocols import KeyValue, Mask, Memory
 
 @dataclass(frozen=True)
 class LayerState:
-    """The key/value caches of a layer: of its self-attention over the tokens so far, and of its cross-attention."""
+    """The key/value caches of a layer: of its self-attention over the tokens so far (behind those of the memory, where
+    it reads that too), and of its cross-attention."""
 
     self_kv: KeyValue | None = None
     cross_kv: KeyValue | None = None

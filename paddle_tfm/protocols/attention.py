@@ -58,6 +58,10 @@ class Attention(LayerComponent):
     """The positional-encoding hooks that it calls, of {"embed", "rotate", "bias", "scores", "values"}; an encoding that
     uses another is refused."""
 
+    reads_memory: ClassVar[bool] = False
+    """Whether, as both attentions of a decoder, it attends to memory and text at once: `kv` then has the keys of the
+    memory, all at position −1, before those of the text, and the layers have no cross-attention."""
+
     @classmethod
     def geometry(cls, d_model: int, num_heads: int, **options: object) -> Geometry:
         """The head layout under these options. Default: num_heads heads of d_model / num_heads."""

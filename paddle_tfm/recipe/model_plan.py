@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from paddle_tfm.components import ComponentPlan
 from paddle_tfm.errors import Problem, UserError
+from paddle_tfm.language import _
 from paddle_tfm.protocols import Geometry, LayerSite
 from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import BOTH, PER_SITE, at_site, model_components, sites
@@ -54,6 +55,12 @@ class ModelPlan:
         """The component that draws initial values."""
         return self.components["model.initializer"]
 
+    @property
+    def has_cross_attention(self) -> bool:
+        """Whether a layer of the decoder has cross-attention beside its self-attention."""
+        component = self.at("attention", "decoder", "cross")
+        return component is not None and not (component.cls is not None and component.cls.reads_memory)
+
     def geometry(self, stack: str, sublayer: str) -> Geometry:
         """The head layout of the attention at a site. Raises ValueError: it refuses its options."""
         attention = self.component("attention", stack, sublayer)
@@ -91,7 +98,7 @@ def plan_model(
     except UserError as error:
         problems.append(Problem("train.kernels", str(error)))
     plan = ModelPlan(settings, components, at_sites, of_kernels, ())
-    problems += [*_head_problems(plan), *_norm_problems(plan)]
+    problems += [*_head_problems(plan), *_norm_problems(plan), *_memory_problems(plan)]
     return replace(plan, problems=tuple(dict.fromkeys(problems)))
 
 
@@ -103,6 +110,23 @@ def _head_problems(plan: ModelPlan) -> Iterator[Problem]:
             "only one of them"
         )
         yield Problem(head.path, sentence)
+
+
+def _memory_problems(plan: ModelPlan) -> Iterator[Problem]:
+    """An attention to memory and text at once that is not the decoder's only one; and what a recipe chooses for a
+    cross-attention that is therefore missing."""
+    own, cross = (plan.at("attention", "decoder", sublayer) for sublayer in ("self", "cross"))
+    both = next((one for one in (cross, own) if one is not None and one.cls is not None and one.cls.reads_memory), None)
+    if own is None or cross is None or both is None:
+        return
+    if (own.name, own.options) != (cross.name, cross.options):
+        text = _("'{name}' is self- and cross-attention at once; choose it for both: `attention: {example}`")
+        example = f"{{encoder: {plan.component('attention', 'encoder', 'self').name}, decoder: {both.name}}}"
+        yield Problem(both.path, text.format(name=both.name, example=example))
+    norms = [plan.component("norm", "decoder", sublayer) for sublayer in ("self", "cross")]
+    if (norms[0].name, norms[0].options) != (norms[1].name, norms[1].options):
+        text = _("there is no cross-attention to normalize, since attention '{name}' is both; leave it out")
+        yield Problem(norms[1].path, text.format(name=both.name))
 
 
 def asks(placement: ComponentPlan, norm: str, sublayer: str) -> bool:

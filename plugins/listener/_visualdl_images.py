@@ -25,7 +25,7 @@ def attention(model, codec: Codec, example: Encoded) -> list[np.ndarray]:
     layer = len((model.decoder or model.encoder).layers) - 1
     stack = "encoder" if model.decoder is None else "decoder"
     cross = model.encoder is not None and model.decoder is not None
-    name = f"{stack}.{layer}.{'cross' if cross else 'self'}.attention"
+    name = f"{stack}.{layer}.{model.decoder.layers[layer].over_memory if cross else 'self'}.attention"
     tap, training = Tap(recording=True, only=frozenset({name})), model.training
     model.eval()
     try:
@@ -37,6 +37,8 @@ def attention(model, codec: Codec, example: Encoded) -> list[np.ndarray]:
     if not tap.recorded:
         return []
     weights = tap.recorded[0][1].astype("float32")[0, :MAX_HEADS, :MAX_TOKENS, :MAX_TOKENS].numpy()  # [H, T, S]
+    if cross:  # of an attention to both texts what it looks at in the source
+        weights = weights[:, :, : len(example.source)]
     rows, columns = ("target piece", "source piece") if cross else ("piece (query)", "piece (key)")
     axes = Axes(rows, columns, "weight", 1.0, 0.0, *_pieces(codec, example, weights.shape[1:], stack, cross))
     return [draw(head[None], axes) for head in weights]

@@ -12,6 +12,7 @@ from paddle_tfm import UserError, plotting
 from paddle_tfm.data.batches import collate
 from paddle_tfm.data.vocabulary import BOS
 from paddle_tfm.inference.alignment import Alignment, AlignmentFolder, align, draw
+from paddle_tfm.inference.attention_weights import END, head_weights
 from paddle_tfm.inference.translate import Translation
 from paddle_tfm.plotting import fonts
 from paddle_tfm.protocols import Example, Tap
@@ -85,6 +86,20 @@ def test_what_has_no_weights_is_refused(trained_run, tmp_path):
     outputs = [several[0] for several in trained_run.hypotheses(["1"])]
     with pytest.raises(UserError, match=r"layer 1: the cross-attention .* has no weights to show \(LinearAttention\)"):
         align(model, trained_run.codec, ["1"], outputs)
+
+
+def test_an_attention_to_both_texts_aligns_by_what_it_gives_the_source(trained_run):
+    overrides = ["model.attention={encoder: multihead, decoder: merged}", "model.d_model=16", "model.num_heads=2"]
+    codec, words = trained_run.codec, len(trained_run.codec.source_vocabulary)
+    model = paddle_tfm.build_model("base", overrides, source_vocabulary=words, target_vocabulary=words)
+    outputs = [several[0] for several in trained_run.hypotheses(["1 2 3", "4"])]
+    first, second = align(model, codec, ["1 2 3", "4"], outputs, layer=0)
+    assert first.weights.shape == (len(outputs[0].pieces), 3) and second.weights.shape == (len(outputs[1].pieces), 1)
+    maps = {each.name: each for each in head_weights(model, codec, "1 2 3", outputs[0].text)}
+    whole = maps["decoder.0.self"]
+    assert list(whole.keys) == [*first.source, END, *whole.queries] and "decoder.0.cross" not in maps
+    np.testing.assert_allclose(whole.weights.sum(-1), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(whole.weights.mean(0)[: len(first.weights), :3], first.weights, rtol=1e-4, atol=1e-6)
 
 
 def test_the_model_is_left_as_it_was(trained_run):

@@ -16,15 +16,16 @@ OPTIONS = {  # of components that cannot be built without any
     "chain": "{name: chain, parts: [sinusoidal, alibi]}",
     "randomized": "{name: randomized, encoding: sinusoidal, longest: 100}",
 }
+OF_TWO = ("pointer", "pointer_coverage", "pointer_network", "merged")  # what takes a source and a target
 CAUSAL = ("xpos", "cope", "forgetting", "gated_deltanet")  # what an encoder refuses
 KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head", "initializer")
 
 
 def each_component():
-    """Whatever the registry holds that a model of one stack is made of, one at a time; not heads that copy from a
-    source, nor what is wrong on purpose."""
+    """Whatever the registry holds that a model of one stack is made of, one at a time; not what is of two
+    stacks, nor what is wrong on purpose."""
     for entry in create_registry():
-        wrong = entry.wrong_on_purpose or entry.name in ("pointer", "pointer_coverage", "pointer_network")
+        wrong = entry.wrong_on_purpose or entry.name in OF_TWO
         if entry.kind in KINDS and not wrong:
             tied = ["model.share_embeddings=true", "vocabulary.shared=true"] if entry.name == "tied" else []
             yield [f"model.{entry.kind}={OPTIONS.get(entry.name, entry.name)}", *tied]

@@ -147,6 +147,35 @@ def sigmoid(x, source, w, allowed, *, heads, length=None, inner=None):
     return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
 
 
+def scalable_softmax(x, source, w, allowed, *, heads, inner=None):
+    """2501.19399, equations 2 and 3: SSMax turns z_j into n^(s z_j) / Σ_k n^(s z_k) for an input of size n, s learned for
+    each head; z are the scaled scores of what a query may see."""
+
+    def look(h, q, k, v, allowed):
+        powers = np.where(
+            allowed, allowed.sum(-1, keepdims=True) ** (w["scale"][h] * (q @ k.T) / q.shape[-1] ** 0.5), 0.0
+        )
+        return powers / powers.sum(-1, keepdims=True) @ v
+
+    return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
+
+
+def exclusive(x, source, w, allowed, *, heads, inner=None):
+    """2603.09078: z_i = y_i − (y_iᵀ v_i) v_i / ‖v_i‖², y_i what a head of attention gives at i, and v_i its value there."""
+
+    def look(_, q, k, v, allowed):
+        y = paper.scaled_dot_product_attention(q, k, v, allowed)
+        return np.stack([y[i] - (y[i] @ v[i]) / (v[i] @ v[i]) * v[i] for i in range(len(y))])
+
+    return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
+
+
+def merged(x, source, w, allowed, *, heads, inner=None):
+    """2512.14856: self- and cross-attention of a decoder as one, with shared matrices, over keys and values of both; the
+    memory's come first here, the text's in the paper. `source` is the memory."""
+    return paper.multi_head_attention(x, np.concatenate([source, x], 1), w, heads, allowed, inner=inner)
+
+
 def gated(x, source, w, allowed, *, heads, inner=None):
     """2505.06708: Y' = Y ⊙ σ(X W_θ), with Y the output of the heads before the output projection (its
     position G1), a number for each channel of each head, X the input of the layer."""

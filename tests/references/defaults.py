@@ -150,6 +150,14 @@ ATTENTION = {
     "sinks": held(
         "openai/gpt-oss learns them; their start at 0 is ours", starts={"sink": 0.0}, learned=True, **MULTIHEAD
     ),
+    "exclusive": held("arXiv:2603.09078: nothing to choose beyond multihead", **MULTIHEAD),
+    "merged": held("arXiv:2512.14856; its heads are grouped and normalized, ours as multihead", **MULTIHEAD),
+    "scalable_softmax": held(
+        "arXiv:2501.19399: s starts at 0.168, 1 / the mean of log n over 1,024 tokens",
+        starts={"scale": 0.168},
+        scale=0.168,
+        **MULTIHEAD,
+    ),
     "sigmoid": held("arXiv:2409.04431, section 3: b = −log n, n the number of keys", length=None, **MULTIHEAD),
     "interleaved": held(
         "arXiv:2408.00118: every second layer; its window is 4,096, ours for short texts",

@@ -130,8 +130,11 @@ class ComponentUnderTest:
         return ModelSettings.model_validate(values)
 
     def at(self, names: list[str]) -> object:
-        """A per-site value: this component at the sites `names`, base.yaml's elsewhere."""
+        """A per-site value: this component at the sites `names`, base.yaml's elsewhere. An attention that reads the
+        memory is the decoder's self- and cross-attention."""
         value: dict[str, dict[str, object]] = {}
+        if getattr(self.cls, "reads_memory", False) and "decoder.self" in names:
+            names = [*names, "decoder.cross"]
         for stack, sublayer in sites(self.kind):
             usual = at_site(self.kind, self.base[self.kind], stack, sublayer)[1]
             spec = self.spec if f"{stack}.{sublayer}" in names else usual

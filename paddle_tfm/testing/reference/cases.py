@@ -92,17 +92,22 @@ def _attention(subject: ComponentUnderTest, functions: Sequence[str], rng: np.ra
         for (layer, size), (lengths, across) in every:
             x, valid, facts = _texts(lengths, size["d_model"], rng)
             source, source_valid = x, valid
-            if site.sublayer == "cross":
+            if site.sublayer == "cross" or layer.reads_memory:
                 source, source_valid, _ = _texts((across * len(lengths))[: len(lengths)], size["d_model"], rng)
             here, there = token_info(valid), token_info(source_valid)
-            mask = Mask(here.positions, there.positions, there.valid, site.causal, here.encoding)
-            shape = [len(lengths), valid.shape[1], source_valid.shape[1]]
+            positions, shown = there.positions, there.valid
+            if layer.reads_memory:  # its keys are those of both
+                positions = paddle.concat([paddle.full_like(positions, -1), here.positions], 1)
+                shown = paddle.concat([shown, here.valid], 1)
+            mask = Mask(here.positions, positions, shown, site.causal, here.encoding)
+            shape = [len(lengths), valid.shape[1], shown.shape[1]]
             allowed = mask.allowed()[:, 0].expand(shape).numpy()
             facts |= {"allowed": allowed, "mask": allowed, "source_valid": source_valid, "causal": site.causal}
 
             def ours(inputs: dict[str, Tensor], layer=layer, here=here, there=there, mask=mask) -> Tensor:
-                source = inputs.get("source", inputs["x"])
-                return layer(inputs["x"], layer.project(source, there), here, mask, Tap())
+                kv = layer.project(inputs.get("source", inputs["x"]), there)
+                kv = kv.extend(layer.project(inputs["x"], here)) if layer.reads_memory else kv
+                return layer(inputs["x"], kv, here, mask, Tap())
 
             inputs = {"x": x} if source is x else {"x": x, "source": source}
             what = f"{name}, {size['heads']} heads, lengths {_listed(lengths)}"

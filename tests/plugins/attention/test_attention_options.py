@@ -10,15 +10,18 @@ from paddle_tfm.options import parameters
 from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm_plugins.attention.cosine import Cosine
 from paddle_tfm_plugins.attention.differential import Differential
+from paddle_tfm_plugins.attention.exclusive import Exclusive
 from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads
 from paddle_tfm_plugins.attention.gated import Gated
 from paddle_tfm_plugins.attention.grouped_query import GroupedQuery
 from paddle_tfm_plugins.attention.interleaved import Interleaved
 from paddle_tfm_plugins.attention.linear import LinearAttention
 from paddle_tfm_plugins.attention.local import Local
+from paddle_tfm_plugins.attention.merged import Merged
 from paddle_tfm_plugins.attention.mla import MultiHeadLatent
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.attention.qk_norm import QKNorm
+from paddle_tfm_plugins.attention.scalable_softmax import ScalableSoftmax
 from paddle_tfm_plugins.attention.sigmoid import SigmoidAttention
 from paddle_tfm_plugins.attention.single_head import SingleHead
 from paddle_tfm_plugins.attention.sinks import Sinks
@@ -44,6 +47,9 @@ MAKERS = {
     ),
     "sinks": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, **more),
     "sinks zero": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, learned=False, **more),
+    "exclusive": lambda site, **more: Exclusive(d_model=C, num_heads=H, dropout=0.0, **more),
+    "merged": lambda site, **more: Merged(d_model=C, num_heads=H, dropout=0.0, **more),
+    "scalable_softmax": lambda site, **more: ScalableSoftmax(d_model=C, num_heads=H, dropout=0.0, **more),
     "sigmoid": lambda site, **more: SigmoidAttention(d_model=C, num_heads=H, dropout=0.0, **more),
     "interleaved": lambda site, **more: Interleaved(
         d_model=C, num_heads=H, dropout=0.0, site=site, window=2, every=1, **more

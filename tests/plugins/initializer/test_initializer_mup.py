@@ -118,13 +118,14 @@ class Recorder(Initializer):
         return np.zeros(shape, "float32")
 
 
-ONLY_SELF = ("convolution", "interleaved", "local", "recurrent", "synthesizer", "linear")
+ONLY_SELF = ("convolution", "exclusive", "interleaved", "local", "recurrent", "synthesizer", "linear")
 SPECS = {
     **{("attention", name): f"{{self: {name}, cross: multihead}}" for name in ONLY_SELF},
     **{
         ("attention", name): f"{{encoder: multihead, decoder: {{self: {name}, cross: multihead}}}}"
         for name in ("forgetting", "gated_deltanet")
     },
+    ("attention", "merged"): "{encoder: multihead, decoder: merged}",
     **{("position", name): f"{{encoder: rotary, decoder: {name}}}" for name in ("cope", "xpos")},
     ("position", "chain"): "{name: chain, parts: [sinusoidal, t5]}",
     ("position", "randomized"): "{name: randomized, encoding: shaw}",
