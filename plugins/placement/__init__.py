@@ -16,6 +16,7 @@ def register_placements():
         "mix_ln": "paddle_tfm_plugins.placement.mix_ln:MixLN",
         "residual_dual": "paddle_tfm_plugins.placement.residual_dual:ResidualDual",
         "hyper_connections": "paddle_tfm_plugins.placement.hyper_connections:HyperConnections",
+        "mhc": "paddle_tfm_plugins.placement.mhc:ManifoldHyperConnections",
         "sub_ln": "paddle_tfm_plugins.placement.sub_ln:SubLN",
         "admin": "paddle_tfm_plugins.placement.admin:Admin",
         "deepnorm": "paddle_tfm_plugins.placement.deepnorm:DeepNorm",

@@ -267,6 +267,18 @@ PLACEMENT = {
     "hybrid_norm": held("arXiv:2503.04598: HybridNorm; its HybridNorm* has a first layer of its own", pre_first=False),
     "mix_ln": held("arXiv:2412.13795: a quarter", share=0.25),
     "residual_dual": held("arXiv:2304.14802: nothing to choose"),
+    "mhc": held(
+        "arXiv:2512.24880, section 4: n = 4, 20 iterations, α from 0.01; the rest as FFTYYY/mhc-lite hyper_conn/mhc.py",
+        starts={
+            "reads.*": 2 * np.eye(4)[:3] - 1,
+            "writes.*": 2 * np.eye(4)[:3] - 1,
+            "mixes.*": 8 * np.eye(4) - 8,
+            "maps.*": 0.0,
+            "scales.*": 0.01,
+        },
+        streams=4,
+        iterations=20,
+    ),
     "hyper_connections": held(
         "arXiv:2409.19606, section 2.3 and algorithm 2: reads stream k mod n, mixes by the identity; dynamic from 0.01",
         starts={

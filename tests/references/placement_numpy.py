@@ -130,6 +130,29 @@ def residual_dual(x, sublayers, layer, layers, norm=None, named=None):
     return x + named("dual_norm")(dual) if layer == layers - 1 else x
 
 
+def mhc(x, sublayers, w, streams=4, iterations=20, norm=None, named=None):
+    """2512.24880, equations 7 to 9: H_pre = σ(α_pre x' φ_pre + b_pre), H_post = 2 σ(α_post x' φ_post + b_post), H_res =
+    Sinkhorn–Knopp(α_res mat(x' φ_res) + b_res), x' = RMSNorm(vec(x)); x ← H_res x + H_postᵀ F(H_pre x): a stack of this
+    one layer."""
+    h, (norms, _) = np.stack([x] * streams, 2), norms_of(sublayers, norm, named)
+    for i, (f, n) in enumerate(zip(sublayers, norms)):
+        pre, post, mix = np.zeros(h.shape[:3]), np.zeros(h.shape[:3]), np.zeros((*h.shape[:3], streams))
+        for b, t in np.ndindex(h.shape[:2]):
+            flat = h[b, t].reshape(-1)
+            by_token = flat / np.sqrt((flat**2).mean() + 1e-6) @ w[f"maps.{i}"]
+            a_pre, a_post, a_res = w[f"scales.{i}"]
+            pre[b, t] = paper.sigmoid(a_pre * by_token[:streams] + w[f"reads.{i}"])
+            post[b, t] = 2 * paper.sigmoid(a_post * by_token[streams : 2 * streams] + w[f"writes.{i}"])
+            m = np.exp(a_res * by_token[2 * streams :].reshape(streams, streams) + w[f"mixes.{i}"])
+            for _ in range(iterations):
+                m = m / m.sum(0, keepdims=True)
+                m = m / m.sum(1, keepdims=True)
+            mix[b, t] = m
+        out = f(n(np.einsum("btn,btnc->btc", pre, h)))
+        h = np.einsum("btmn,btnc->btmc", mix, h) + np.einsum("btn,btc->btnc", post, out)
+    return h.sum(2)
+
+
 def hyper_connections(x, sublayers, w, streams=4, dynamic=True, norm=None, named=None):
     """2409.19606, appendix J: width connection, layer, depth connection, over h [B, T, n, C]; copied at first, summed at
     the end: a stack of this one layer."""
