@@ -20,6 +20,7 @@ def register_placements():
         "sub_ln": "paddle_tfm_plugins.placement.sub_ln:SubLN",
         "admin": "paddle_tfm_plugins.placement.admin:Admin",
         "deepnorm": "paddle_tfm_plugins.placement.deepnorm:DeepNorm",
+        "keel": "paddle_tfm_plugins.placement.keel:Keel",
         "rezero": "paddle_tfm_plugins.placement.rezero:ReZero",
         "steps": "paddle_tfm_plugins.placement.steps:Steps",
         "layer_scale": "paddle_tfm_plugins.placement.layer_scale:LayerScale",

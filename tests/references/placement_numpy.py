@@ -65,6 +65,15 @@ def sandwich(x, sublayers, norm=None, named=None):
     return x
 
 
+def keel(x, sublayers, layers, alpha=None, norm=None, named=None):
+    """x ← LN(α x + F(LN(x))), α = L, the total number of sublayers: 2601.19895."""
+    norms, named = norms_of(sublayers, norm, named)
+    alpha = layers * len(sublayers) if alpha is None else alpha
+    for i, (f, n) in enumerate(zip(sublayers, norms)):
+        x = n(alpha * x + f(named(f"input_norms.{i}")(x)))
+    return x
+
+
 def peri(x, sublayers, layer, embedding_norm=True, norm=None, named=None):
     """y_0 = Norm(x_0), y ← y + Norm(Module(Norm(y))): 2502.02732, Peri-LN with the optional norm of the embeddings."""
     if embedding_norm and layer == 0:

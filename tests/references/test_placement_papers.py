@@ -23,9 +23,9 @@ from paddle_tfm.protocols import LayerSite, PositionalEncoding, TokenInfo
 
 PLACEMENTS = (
     "post", "pre", "res_post", "parallel", "sub_ln", "admin", "hybrid_norm", "mix_ln", "residual_dual",
-    "hyper_connections", "mhc", "sandwich", "peri", "deepnorm", "rezero", "layer_scale",
+    "hyper_connections", "mhc", "keel", "sandwich", "peri", "deepnorm", "rezero", "layer_scale",
 )  # fmt: skip
-WITHOUT_FINAL_NORM = {"post", "admin", "deepnorm", "rezero", "residual_dual"}
+WITHOUT_FINAL_NORM = {"post", "admin", "deepnorm", "keel", "rezero", "residual_dual"}
 
 
 def norm_factory(registry, name="layer"):
