@@ -12,6 +12,8 @@ def register_norms():
         "regularized_batch": "paddle_tfm_plugins.norm.regularized_batch:RegularizedBatchNorm",
         "batch_per_position": "paddle_tfm_plugins.norm.batch_per_position:BatchNormPerPosition",
         "rms": "paddle_tfm_plugins.norm.rms:RMSNorm",
+        "seednorm": "paddle_tfm_plugins.norm.seednorm:SeeDNorm",
+        "gated": "paddle_tfm_plugins.norm.gated:GatedNorm",
         "power": "paddle_tfm_plugins.norm.power:PowerNorm",
         "group": "paddle_tfm_plugins.norm.group:GroupNorm",
         "scale": "paddle_tfm_plugins.norm.scale:ScaleNorm",

@@ -81,14 +81,17 @@ class MuonRule(UpdateRule):
         if "momentum" in state:
             momentum = state["momentum"].scale_(options.momentum).add_(gradient)
             ahead = gradient + options.momentum * momentum if options.nesterov else momentum
-            size = rate * ADAM_RMS * math.sqrt(max(parameter.shape))
-            step = orthogonalize(ahead, options.iterations) * size
+            step = self.direction(ahead, state) * rate
         else:
             update_moments(state, gradient, options.beta1, options.beta2)
             root = paddle.sqrt(state["second"] / (1.0 - options.beta2**t)) + options.epsilon
             step = state["first"] * (rate / (1.0 - options.beta1**t)) / root
         decay_weights(parameter, rate, options.weight_decay)
         parameter.subtract_(step)
+
+    def direction(self, ahead: Tensor, state: State) -> Tensor:
+        """What a matrix of this momentum moves by at a rate of 1."""
+        return orthogonalize(ahead, self.options.iterations) * (ADAM_RMS * math.sqrt(max(ahead.shape)))
 
 
 def is_hidden_matrix(parameter: Tensor) -> bool:

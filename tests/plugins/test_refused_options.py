@@ -20,6 +20,8 @@ NO_WARMUP = (
 )
 BY_OPTIONS = {
     "norm": [
+        ("seednorm", {"eps": 0.0}, "`eps` must be positive, but is 0"),
+        ("gated", {"rank": 0}, "`rank` must be at least 1, but is 0"),
         ("batch", {"eps": 0.0}, "`eps` must be positive, but is 0"),
         ("batch", {"momentum": 1.5}, "`momentum` must be in (0, 1], but is 1.5"),
         ("batch", {"population": -1}, "`population` must not be negative, but is -1"),
@@ -36,7 +38,12 @@ BY_OPTIONS = {
         ("rms", {"eps": 0.0}, "`eps` must be positive, but is 0"),
         ("scale", {"eps": 0.0}, "`eps` must be in (0, 1e15], but is 0"),
     ],
-    "placement": [("layer_scale", {"initial": 0.0}, "`initial` must be in (0, inf), but is 0.0")],
+    "placement": [
+        ("layer_scale", {"initial": 0.0}, "`initial` must be in (0, inf), but is 0.0"),
+        ("keel", {"alpha": 0.0}, "`alpha` must be positive, but is 0.0"),
+        ("mhc", {"streams": 0}, "`streams` must be in [1, 1000], but is 0"),
+        ("mhc", {"iterations": 0}, "`iterations` must be at least 1, but is 0"),
+    ],
     "position": [
         ("chain", {"parts": []}, "`parts` must hold at least one encoding, but is empty"),
         ("cope", {"positions": 1}, "`positions` must be in [2, 1000000], but is 1"),
@@ -107,6 +114,8 @@ BY_OPTIONS = {
         ("lion", {"weight_decay": -1.0}, "`weight_decay` must not be negative, but is -1.0"),
         ("muon", {"momentum": 1.0}, "`momentum` must be in [0, 1), but is 1.0"),
         ("muon", {"iterations": 0}, "`iterations` must be in [1, 100], but is 0"),
+        ("normuon", {"neuron_beta": 1.0}, "`neuron_beta` must be in [0, 1), but is 1.0"),
+        ("cautious_adamw", {"weight_decay": -1.0}, "`weight_decay` must not be negative, but is -1.0"),
         ("radam", {"beta2": 1.0}, "`beta2` must be in [0, 1), but is 1.0"),
     ],
     "task": [

@@ -230,6 +230,12 @@ NORM = {
     ),
     "dyt": held("arXiv:2503.10622, section 4: α₀ = 0.5", starts=GAINS | {"alpha": 0.5}, alpha=0.5),
     "none": held("ours: nothing to choose"),
+    "seednorm": held(
+        "arXiv:2510.22777: α from 1, β from 0, so that it starts as rms; eps as in rms",
+        starts=GAINS | {"alpha": 1.0, "beta": 0.0},
+        eps=1e-6,
+    ),
+    "gated": held("arXiv:2601.22966: a rank of 16; eps as in rms", starts=GAINS, rank=16, eps=1e-6),
     "derf": held("arXiv:2512.10938: α = 0.5, s = 0", starts=GAINS | {"alpha": 0.5, "shift": 0.0}, alpha=0.5, shift=0.0),
     "regularized_batch": held(
         "arXiv:2210.05153, the authors' for pre-norm on IWSLT 2014",
@@ -263,10 +269,23 @@ PLACEMENT = {
     "rezero": held(
         "arXiv:2003.04887 and majumderb/rezero: α = 0, one for a layer", starts={"gates.*": 0.0}, share_gate=True
     ),
+    "keel": held("arXiv:2601.19895: α = L, the number of sublayers", alpha=None),
     "layer_scale": held("arXiv:2103.17239, section 2: 0.1 up to 18 layers", starts={"scales.*": 0.1}, initial=None),
     "hybrid_norm": held("arXiv:2503.04598: HybridNorm; its HybridNorm* has a first layer of its own", pre_first=False),
     "mix_ln": held("arXiv:2412.13795: a quarter", share=0.25),
     "residual_dual": held("arXiv:2304.14802: nothing to choose"),
+    "mhc": held(
+        "arXiv:2512.24880, section 4: n = 4, 20 iterations, α from 0.01; the rest as FFTYYY/mhc-lite hyper_conn/mhc.py",
+        starts={
+            "reads.*": 2 * np.eye(4)[:3] - 1,
+            "writes.*": 2 * np.eye(4)[:3] - 1,
+            "mixes.*": 8 * np.eye(4) - 8,
+            "maps.*": 0.0,
+            "scales.*": 0.01,
+        },
+        streams=4,
+        iterations=20,
+    ),
     "hyper_connections": held(
         "arXiv:2409.19606, section 2.3 and algorithm 2: reads stream k mod n, mixes by the identity; dynamic from 0.01",
         starts={
@@ -428,6 +447,16 @@ OPTIMIZER = {
         **TRANSFORMER_ADAM,
         weight_decay=0.01,
     ),
+    "normuon": held(
+        "arXiv:2510.05491 and zichongli5/NorMuon, normuon.py: 0.95 and 0.95; the rest as muon",
+        neuron_beta=0.95,
+        momentum=0.95,
+        nesterov=True,
+        iterations=5,
+        **TRANSFORMER_ADAM,
+        weight_decay=0.01,
+    ),
+    "cautious_adamw": held("as adamw; arXiv:2510.12402 adds no option", **TRANSFORMER_ADAM, weight_decay=0.01),
     "sgd": held("arXiv:1212.0901: momentum 0.9", momentum=0.9, nesterov=False, weight_decay=0.0),
     "soap": held(
         "nikhilvyas/SOAP, soap.py: 0.95 and 0.95, 1e-8, decay 0.01, every 10th step, up to 10,000",

@@ -21,6 +21,18 @@ def rms(x, w, eps):
     return paper.rms_norm(x, w["weight"], eps)
 
 
+def seednorm(x, w, eps):
+    """[σ(x βᵀ) α + γ] ⊙ x / RMS(x), σ the hyperbolic tangent: 2510.22777, equation 4."""
+    return (np.tanh((x * w["beta"]).sum(-1, keepdims=True)) * w["alpha"] + w["weight"]) * paper.rms_norm(x, 1.0, eps)
+
+
+def gated(x, w, eps):
+    """2601.22966, section 3.4: y' = y ⊙ σ(W_up swish(W_down y)), y = RMSNorm(x)."""
+    y = paper.rms_norm(x, w["weight"], eps)
+    down = y @ w["down.weight"]
+    return y * paper.sigmoid(down * paper.sigmoid(down) @ w["up.weight"])
+
+
 def scale(x, w, eps):
     """g · x / ‖x‖: 1910.05895 (ScaleNorm); `eps` is the least ‖x‖, as in the authors' released code."""
     length = np.sqrt((x * x).sum(-1, keepdims=True))

@@ -65,6 +65,15 @@ def sandwich(x, sublayers, norm=None, named=None):
     return x
 
 
+def keel(x, sublayers, layers, alpha=None, norm=None, named=None):
+    """x ← LN(α x + F(LN(x))), α = L, the total number of sublayers: 2601.19895."""
+    norms, named = norms_of(sublayers, norm, named)
+    alpha = layers * len(sublayers) if alpha is None else alpha
+    for i, (f, n) in enumerate(zip(sublayers, norms)):
+        x = n(alpha * x + f(named(f"input_norms.{i}")(x)))
+    return x
+
+
 def peri(x, sublayers, layer, embedding_norm=True, norm=None, named=None):
     """y_0 = Norm(x_0), y ← y + Norm(Module(Norm(y))): 2502.02732, Peri-LN with the optional norm of the embeddings."""
     if embedding_norm and layer == 0:
@@ -128,6 +137,29 @@ def residual_dual(x, sublayers, layer, layers, norm=None, named=None):
         branch = f(x)
         x, dual = n(x + branch), dual + branch
     return x + named("dual_norm")(dual) if layer == layers - 1 else x
+
+
+def mhc(x, sublayers, w, streams=4, iterations=20, norm=None, named=None):
+    """2512.24880, equations 7 to 9: H_pre = σ(α_pre x' φ_pre + b_pre), H_post = 2 σ(α_post x' φ_post + b_post), H_res =
+    Sinkhorn–Knopp(α_res mat(x' φ_res) + b_res), x' = RMSNorm(vec(x)); x ← H_res x + H_postᵀ F(H_pre x): a stack of this
+    one layer."""
+    h, (norms, _) = np.stack([x] * streams, 2), norms_of(sublayers, norm, named)
+    for i, (f, n) in enumerate(zip(sublayers, norms)):
+        pre, post, mix = np.zeros(h.shape[:3]), np.zeros(h.shape[:3]), np.zeros((*h.shape[:3], streams))
+        for b, t in np.ndindex(h.shape[:2]):
+            flat = h[b, t].reshape(-1)
+            by_token = flat / np.sqrt((flat**2).mean() + 1e-6) @ w[f"maps.{i}"]
+            a_pre, a_post, a_res = w[f"scales.{i}"]
+            pre[b, t] = paper.sigmoid(a_pre * by_token[:streams] + w[f"reads.{i}"])
+            post[b, t] = 2 * paper.sigmoid(a_post * by_token[streams : 2 * streams] + w[f"writes.{i}"])
+            m = np.exp(a_res * by_token[2 * streams :].reshape(streams, streams) + w[f"mixes.{i}"])
+            for _ in range(iterations):
+                m = m / m.sum(0, keepdims=True)
+                m = m / m.sum(1, keepdims=True)
+            mix[b, t] = m
+        out = f(n(np.einsum("btn,btnc->btc", pre, h)))
+        h = np.einsum("btmn,btnc->btmc", mix, h) + np.einsum("btn,btc->btnc", post, out)
+    return h.sum(2)
 
 
 def hyper_connections(x, sublayers, w, streams=4, dynamic=True, norm=None, named=None):

@@ -121,6 +121,36 @@ def muon(
     return out
 
 
+def normuon(path, theta, gradients, rates, neuron_beta=0.95, **options):
+    """2510.05491, algorithm 1, for the stacks' matrices [in, out]: a neuron is a column. The momentum
+    is a sum, of which orthogonalization sees no difference to the paper's mean. `muon` elsewhere."""
+    if ".layers." not in path or theta.ndim != 2 or 1 in theta.shape:
+        return muon(path, theta, gradients, rates, **options)
+    momentum, decay = options.get("momentum", 0.95), options.get("weight_decay", 0.01)
+    m, v, out = np.zeros_like(theta), np.zeros(theta.shape[1]), []
+    for g, eta in zip(gradients, rates):
+        m = momentum * m + g
+        ahead = momentum * m + g if options.get("nesterov", True) else m
+        o = newton_schulz(ahead, options.get("iterations", 5))
+        v = neuron_beta * v + (1 - neuron_beta) * (o**2).mean(0)
+        o = o / (np.sqrt(v) + 1e-10)
+        theta = theta - eta * decay * theta - 0.2 * eta * np.sqrt(theta.size) / np.linalg.norm(o) * o
+        out.append(theta)
+    return out
+
+
+def cautious_adamw(path, theta, gradients, rates, beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.01):
+    """2510.12402, algorithm 1: x ← x − η (u + λ 1[u ⊙ x ≥ 0] ⊙ x), u Adam's; the decay spares one dimension."""
+    decay = weight_decay if theta.ndim > 1 else 0.0
+    m, v, out = 0.0, 0.0, []
+    for t, (g, eta) in enumerate(zip(gradients, rates), start=1):
+        m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g**2
+        u = m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + epsilon)
+        theta = theta - eta * (u + decay * np.where(u * theta >= 0, theta, 0.0))
+        out.append(theta)
+    return out
+
+
 def sgd(path, theta, gradients, rates, momentum=0.9, nesterov=False, weight_decay=0.0):
     """Sutskever 2013, equations 1 and 2, with the rate outside of v, so that it may change; `nesterov` as in 1212.0901,
     equation 7, in the variables that are ahead: the update is g + μ v."""
@@ -206,7 +236,13 @@ def schedule_free(path, theta, gradients, rates, **options):
 
 
 OPTIMIZERS = {"adam": adam, "adamw": adamw, "adafactor": adafactor, "lion": lion, "radam": radam, "muon": muon}
-OPTIMIZERS |= {"sgd": sgd, "soap": soap, "schedule_free": schedule_free}
+OPTIMIZERS |= {
+    "normuon": normuon,
+    "cautious_adamw": cautious_adamw,
+    "sgd": sgd,
+    "soap": soap,
+    "schedule_free": schedule_free,
+}
 BETAS = {"beta1": 0.8, "beta2": 0.95}
 SETTINGS = {
     "adam": [{}, {**BETAS, "epsilon": 1e-2}],
@@ -226,6 +262,8 @@ SETTINGS = {
         {"frequency": 1, "max_dim": 3},
     ],
     "schedule_free": [{}, {**BETAS, "epsilon": 1e-2, "weight_decay": 0.3}],
+    "cautious_adamw": [{}, {**BETAS, "epsilon": 1e-2, "weight_decay": 5.0}, {"weight_decay": 0.0}],
+    "normuon": [{}, {**BETAS, "neuron_beta": 0.6, "momentum": 0.8, "nesterov": False, "weight_decay": 0.3}],
     "muon": [
         {},
         {**BETAS, "momentum": 0.8, "nesterov": False, "weight_decay": 0.3},

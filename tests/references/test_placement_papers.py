@@ -23,9 +23,9 @@ from paddle_tfm.protocols import LayerSite, PositionalEncoding, TokenInfo
 
 PLACEMENTS = (
     "post", "pre", "res_post", "parallel", "sub_ln", "admin", "hybrid_norm", "mix_ln", "residual_dual",
-    "hyper_connections", "sandwich", "peri", "deepnorm", "rezero", "layer_scale",
+    "hyper_connections", "mhc", "keel", "sandwich", "peri", "deepnorm", "rezero", "layer_scale",
 )  # fmt: skip
-WITHOUT_FINAL_NORM = {"post", "admin", "deepnorm", "rezero", "residual_dual"}
+WITHOUT_FINAL_NORM = {"post", "admin", "deepnorm", "keel", "rezero", "residual_dual"}
 
 
 def norm_factory(registry, name="layer"):
@@ -139,6 +139,23 @@ def test_hyper_connections_start_as_pre_norm(registry, precision, rng, dynamic):
             scales = [w[f"{name}_scales.{i}"] for name in ("alpha", "beta") for i in range(3)]
             np.testing.assert_allclose(scales, 0.01, rtol=1e-7)
     precision.same(whole.ours(), 4 * paper.pre_norm(whole.x, whole.branches(), whole.norms()))
+
+
+def test_manifold_constrained_connections_keep_the_sum_of_the_streams(build, registry, rng):
+    """2512.24880, section 4.1: rows and columns of H_res sum to one, whatever it was made of; so the streams sum to what
+    they summed to, and what the sublayer wrote."""
+    placement, _ = place(build, registry, "mhc", [LayerSite("encoder", "self", 0, 1, 1)])
+    for parameter in placement.parameters():
+        parameter.set_value(rng.normal(scale=0.3, size=parameter.shape).astype("float32"))
+    x = paddle.to_tensor(rng.normal(size=[2, 3, 4, D_MODEL]).astype("float32"))
+    _, write, mix = placement.weights(0, x)
+    np.testing.assert_allclose(mix.sum(-1).numpy(), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(mix.sum(-2).numpy(), 1.0, rtol=1e-5)
+    assert float(mix.min()) >= 0.0
+    info = TokenInfo(PositionalEncoding(), positions(3), paddle.ones([2, 3], "bool"))
+    out = placement.wrap(0, x, lambda y: paddle.ones_like(y), info)
+    expected = (x.sum(2) + write.sum(2, keepdim=True)).numpy()
+    np.testing.assert_allclose(out.sum(2).numpy(), expected, rtol=1e-4, atol=1e-4)
 
 
 # --------------------------------------------------------------------------------------------------------- DeepNorm

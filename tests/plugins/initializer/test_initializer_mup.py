@@ -138,6 +138,7 @@ BIASES_AND_MIXERS = {  # the ends of their paths; weight decay leaves them alone
     "chain": ("table",),
     "transformer_xl": (".u", ".v"),
     "synthesizer": ("column_bias",),
+    "mhc": ("mixes.0", "mixes.1", "mixes.2"),
     "hyper_connections": ("alphas.0", "alphas.1", "alphas.2"),
 }
 TABLES_AND_KERNELS = {  # vectors of positions and words, decayed as embeddings are, and the weights of convolutions

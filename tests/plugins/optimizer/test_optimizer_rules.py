@@ -17,7 +17,7 @@ from paddle_tfm.train.run import create
 from paddle_tfm.train.trainer import Interrupted, Trainer
 
 OPTIMIZERS = ["adam", "adamw", "adafactor", "{name: adafactor, relative: true}", "lion", "radam", "muon"]
-OPTIMIZERS += ["sgd", "{name: sgd, nesterov: true}", "soap", "schedule_free"]
+OPTIMIZERS += ["normuon", "cautious_adamw", "sgd", "{name: sgd, nesterov: true}", "soap", "schedule_free"]
 SHAPES = {  # by names as the engine gives them, so that `muon` finds its matrices
     "encoder.layers.0.self_attention.query.weight": [4, 3],
     "encoder.layers.0.self_attention.query.bias": [3],
@@ -91,7 +91,9 @@ def test_loading_does_not_tie_two_optimizers(registry, name):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("name", ["adafactor", "lion", "radam", "muon", "sgd", "soap", "schedule_free"])
+@pytest.mark.parametrize(
+    "name", ["adafactor", "lion", "radam", "muon", "normuon", "cautious_adamw", "sgd", "soap", "schedule_free"]
+)
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
