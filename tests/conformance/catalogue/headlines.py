@@ -10,7 +10,9 @@ _VIEW_Q, _VIEW_K, _VIEW_V = (f"{n} = {n}.reshape([b, self.n_head, t, c // self.n
 _MERGE = ".transpose([0, 2, 1, 3]).reshape([b, t, c])"
 _SOFTMAX = "weights = F.softmax(scores + mask, -1)"
 _SCALE = " * (c // self.n_head) ** -0.5"
-_BRANCH = "            if self.training:\n                branch = F.dropout(branch, self.rate) if self.rate else branch\n"
+_BRANCH = (
+    "            if self.training:\n                branch = F.dropout(branch, self.rate) if self.rate else branch\n"
+)
 
 HEADLINES = {
     "self_attention": [

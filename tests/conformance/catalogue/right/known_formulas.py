@@ -106,7 +106,9 @@ class Turned(PositionalEncoding):
         angle = positions.unsqueeze([1, -1]).astype("float64") * self.inv_freq
         angle = paddle.concat([angle, angle], -1)
         one, two = paddle.split(x, 2, -1)
-        return x * paddle.cos(angle).astype(x.dtype) + paddle.concat([-two, one], -1) * paddle.sin(angle).astype(x.dtype)
+        return x * paddle.cos(angle).astype(x.dtype) + paddle.concat([-two, one], -1) * paddle.sin(angle).astype(
+            x.dtype
+        )
 
     def query(self, q, positions):
         return self.turn(q, positions)
