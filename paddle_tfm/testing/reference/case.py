@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,8 +23,9 @@ D_FF, MAX_LENGTH = 10, 96
 
 @dataclass
 class Case:
-    """One call: `inputs` are float64 and get gradients, `facts` is what a reference may ask for, `real` which of
-    the output's [B, T] are compared (None: all of it), `axes` what those of the output are."""
+    """One call: `inputs` are float64 and get gradients, `facts` is what a reference may ask for, `real` which
+    numbers of the output are compared, of its shape or wherever it stands for several (None: all), `axes` what those of
+    the output are."""
 
     what: str
     component: Any
@@ -41,6 +42,17 @@ class Case:
     def layer(self) -> nn.Layer | None:
         """What has parameters; None: a schedule."""
         return self.component if isinstance(self.component, nn.Layer) else None
+
+    def counted(self, shape: Sequence[int]) -> np.ndarray:
+        """bool: which numbers of the output are compared."""
+        return np.broadcast_to(True if self.real is None else self.real, shape)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Name → float64, of parameters and buffers."""
+        if self.layer is None:
+            return {}
+        named = {**parameters_of(self.layer), **dict(self.layer.named_buffers())}
+        return {name: tensor.numpy().astype(np.float64) for name, tensor in named.items()}
 
     def ours(self, inputs: dict[str, Tensor]) -> Tensor:
         return self.call(self.component, inputs)

@@ -37,6 +37,11 @@ def functions_of(kind: str, component: str) -> tuple[str, ...]:
     return FUNCTIONS.get(kind, ("forward",))
 
 
+def functions_of_installed(kind: str) -> tuple[str, ...]:
+    """Names of the functions of a component that is the reference."""
+    return tuple(name for name in FUNCTIONS.get(kind, ("forward",)) if name != "forward" or kind not in FUNCTIONS)
+
+
 def cases(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
     """All calls of a component; `functions` are the names that the reference has."""
     yield from CASES[subject.kind](subject, functions, rng)
@@ -70,10 +75,14 @@ def _norm(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.
             norm.train() if training else norm.eval()
             return norm(inputs["x"], info.valid, info.positions)
 
-        what = f"lengths {_listed(lengths)}" + f", numbers of about {scale:g}" * (scale < 1.0) + ", in training" * training
+        what = (
+            f"lengths {_listed(lengths)}"
+            + f", numbers of about {scale:g}, where ε acts" * (scale < 1.0)
+            + ", in training" * training
+        )
         asks = frozenset({"training"} if training else ())
         facts |= {**size, "training": training}
-        yield Case(what, layer, call, {"x": x * scale}, size, facts, valid, asks=asks, axes=TOKENS)
+        yield Case(what, layer, call, {"x": x * scale}, size, facts, valid[..., None], asks=asks, axes=TOKENS)
 
 
 def _feed_forward(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
@@ -86,7 +95,7 @@ def _feed_forward(subject: ComponentUnderTest, functions: Sequence[str], rng: np
             return network(inputs["x"], info, Tap())
 
         what = f"lengths {_listed(lengths)}"
-        yield Case(what, layer, call, {"x": x}, size, {**size, **facts}, valid, axes=TOKENS)
+        yield Case(what, layer, call, {"x": x}, size, {**size, **facts}, valid[..., None], axes=TOKENS)
 
 
 def _attention(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
@@ -110,7 +119,7 @@ def _attention(subject: ComponentUnderTest, functions: Sequence[str], rng: np.ra
 
             inputs = {"x": x} if source is x else {"x": x, "source": source}
             what = f"{name}, {size['heads']} heads, lengths {_listed(lengths)}"
-            yield Case(what, layer, call, inputs, size, {**size, **facts}, valid, axes=TOKENS)
+            yield Case(what, layer, call, inputs, size, {**size, **facts}, valid[..., None], axes=TOKENS)
 
 
 def _head(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
@@ -142,7 +151,7 @@ def _head(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.
         return head.log_probs(inputs["h"], memory(inputs))
 
     axes = ("sentence", "position", "word")
-    yield Case("log_probs", layer, log_probs, inputs, built_with, facts, valid, function, axes=axes)
+    yield Case("log_probs", layer, log_probs, inputs, built_with, facts, valid[..., None], function, axes=axes)
     if "loss" in functions:
         target = rng.integers(1, VOCABULARY, valid.shape)
         ids = paddle.to_tensor(target)
@@ -193,7 +202,7 @@ def _placement(subject: ComponentUnderTest, functions: Sequence[str], rng: np.ra
                 "decoder_layers": DEPTHS["decoder"],
                 "stack": stack,
             }
-            yield Case(f"{stack}, layer {number}", layer, call, {"x": x}, size, facts, valid, axes=TOKENS)
+            yield Case(f"{stack}, layer {number}", layer, call, {"x": x}, size, facts, valid[..., None], axes=TOKENS)
 
 
 def _schedule(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:

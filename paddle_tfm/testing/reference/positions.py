@@ -63,10 +63,12 @@ def _cases(
 
                 def biased(encoding, inputs: dict[str, Tensor], ids=ids) -> Tensor:
                     places = encoding.remap(ids, None)
-                    return encoding.bias(places, places)[0]
+                    bias = encoding.bias(places, places)
+                    return paddle.zeros([1, 1, 1]) if bias is None else bias[0]
 
+                seen = np.tril(np.ones([length, length], bool)) if site.causal else None
                 axes = ("head", "query", "key")
-                yield Case(f"{what}, bias", encoding, biased, {}, size, facts, function="bias", axes=axes)
+                yield Case(f"{what}, bias", encoding, biased, {}, size, facts, seen, "bias", axes=axes)
             if "attend" in functions or ("forward" in functions and uses - {"embed"}):
                 function = "attend" if "attend" in functions else "forward"
                 yield _attended(encoding, ids, what, size, facts, function, rng)
