@@ -5,10 +5,10 @@ import math
 import numpy as np
 import paddle
 import paddle.nn.functional as F
+from paddle import nn
 
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Attention, FeedForward, KeyValue, Norm, PositionalEncoding
-from paddle import nn
 
 
 class RootMeanSquare(Norm):
