@@ -109,7 +109,7 @@ CAUSES = (
         TOKEN_WISE,
     ),
     Cause(("causal",), "a later token influences an earlier one: a shift, a sum or an index over T", TOKEN_WISE),
-    Cause(("causal", "neighbours"), MIXED_SENTENCES, seen="with other neighbours"),
+    Cause(("neighbours", "causal"), MIXED_SENTENCES, seen="with other neighbours"),
     Cause(("causal", "padding", "bidirectional"), MIXED_TOKENS),
     Cause(("causal", "padding"), MIXED_TOKENS, seen="and not to"),
     Cause(

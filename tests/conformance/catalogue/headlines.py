@@ -1,6 +1,5 @@
-"""What the report says of a mistake beyond that there is one: `HEADLINES` are edits that break laws, with words of the
-first line that name the cause; `FORMULAS` break none, and are told apart from a component of the zoo, with its name and words
-of what is said; `RIGHT` are right, as everything there."""
+"""Mistakes by what the report says of them: `HEADLINES` break laws, and words of the first line name the cause; `FORMULAS`
+break none, and are told apart from a component of the zoo, by its name; `RIGHT` are right."""
 
 _DROP = "weights = F.dropout(weights, self.rate, training=self.training)"
 _SPLIT_Q, _SPLIT_K, _SPLIT_V = (
@@ -180,22 +179,22 @@ FORMULAS = {
     "known_formulas:RootMeanSquare": [
         ("eps outside of the root",
          [("paddle.sqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)",
-           "(paddle.sqrt(x.pow(2).mean(-1, keepdim=True)) + self.eps)")], "rms", "small"),
+           "(paddle.sqrt(x.pow(2).mean(-1, keepdim=True)) + self.eps)")], "rms", "where ε acts"),
         ("eps outside of the mean",
          [("paddle.sqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)",
-           "paddle.sqrt(x.pow(2).mean(-1, keepdim=True) + 1e-12)")], "rms", "small"),
+           "paddle.sqrt(x.pow(2).mean(-1, keepdim=True) + 1e-12)")], "rms", "where ε acts"),
     ],
     "ordinary_norm": [
-        ("a deviation of n − 1", [("unbiased=False", "unbiased=True")], "layer", "times"),
+        ("a deviation of n − 1", [("unbiased=False", "unbiased=True")], "layer_std", "where ε acts"),
     ],
     "known_formulas:Slopes": [
         ("heads from 0", [("-8.0 * (h + 1)", "-8.0 * h")], "alibi", "times"),
-        ("slopes 2^-h", [("2.0 ** (-8.0 * (h + 1) / num_heads)", "2.0 ** -(h + 1.0)")], "alibi", "head"),
+        ("slopes 2^-h", [("2.0 ** (-8.0 * (h + 1) / num_heads)", "2.0 ** -(h + 1.0)")], "alibi", "a number for each"),
     ],
     "known_formulas:GatedNetwork": [
         ("the other half through the activation",
-         [("gate * F.sigmoid(gate) * up", "up * F.sigmoid(up) * gate")], "swiglu", ""),
-        ("a sigmoid for the swish", [("gate * F.sigmoid(gate) * up", "F.sigmoid(gate) * up")], "swiglu", ""),
+         [("gate * F.sigmoid(gate) * up", "up * F.sigmoid(up) * gate")], "swiglu", "`up_proj` as its `gate`"),
+        ("a sigmoid for the swish", [("gate * F.sigmoid(gate) * up", "F.sigmoid(gate) * up")], "reglu", ""),
     ],
     "known_formulas:Buckets": [
         ("one more bucket for single distances", [("exact = count // 2", "exact = count // 2 + 1")], "t5", "distance"),
@@ -256,7 +255,6 @@ RIGHT = {
         ("a branch of half its size", [("self.drops[i](sublayer(normed))", "0.5 * self.drops[i](sublayer(normed))")]),
     ],
     "ordinary_norm": [
-        ("a standard deviation", [("paddle.sqrt(var + self.eps)", "(paddle.std(x, axis=-1, unbiased=False, keepdim=True) + self.eps)")]),
         ("without a shift", [(" + self.shift", ""), ("        self.shift = self.create_parameter([d_model], is_bias=True)\n", "")]),
     ],
     "ordinary_position": [
