@@ -183,7 +183,12 @@ CAUSES = (
         ("trains", "gradients"),
         "the graph is cut: by `detach`, NumPy, `no_grad`, an argmax, or a backward of its own",
     ),
-    Cause(("evaluation",), "a dropout of its own, which does not ask `self.training`", beside=True),
+    Cause(
+        ("evaluation",),
+        "a dropout of its own, which does not ask `self.training`",
+        seen="evaluated twice: they differ",
+        beside=True,
+    ),
     Cause(
         ("relative",),
         "queries and keys are not turned alike: one of them not at all, the other way round, or by other positions",

@@ -99,7 +99,7 @@ def test_each_cause_is_of_checks_that_exist_and_none_hides_another():
 
 
 def test_what_no_other_mistake_explains_is_said_beside_it():
-    both = report("attention", "causal", "padding", "evaluation")
+    both = report("attention", "causal", "padding", "evaluation", evaluation="evaluated twice: they differ by 0.1")
     assert "queries attend to masked keys" in both.most_likely
     assert both.most_likely.endswith("; a dropout of its own, which does not ask `self.training`")
     unread = Report("attention", "Mine", both.outcomes, cause="`mask` is never read")

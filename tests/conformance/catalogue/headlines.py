@@ -100,7 +100,7 @@ HEADLINES = {
         (
             "statistics that evaluation moves too",
             [("if self.training and float(real.sum()) > 1:", "if float(real.sum()) > 1:")],
-            "keeps something from one call to the next",
+            "updated, in evaluation too",
         ),
     ],
     "pre": [
@@ -128,7 +128,7 @@ HEADLINES = {
         (
             "a table that ends, with no word of it",
             [("positions.clip(0, last)", "positions"), ("last = self.table.shape[0] - 1\n        ", "")],
-            "max_length",
+            "indices beyond a table",
         ),
     ],
     "ordinary_position": [
