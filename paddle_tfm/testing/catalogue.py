@@ -14,5 +14,6 @@ from paddle_tfm.testing.kinds.training import initializer  # noqa: F401
 from paddle_tfm.testing.kinds.layers import tidiness  # noqa: F401
 from paddle_tfm.testing.kinds.texts import task, dataset, tokenizer, tokenizer_rules, metric, search  # noqa: F401
 from paddle_tfm.testing.kinds.training import schedule, optimizer, optimizer_parameters  # noqa: F401
+from paddle_tfm.testing.reference import known  # noqa: F401
 from paddle_tfm.testing.kinds import kernel, executor, section, listener, whole_model  # noqa: F401
 from paddle_tfm.testing.report import CHECKS  # noqa: F401

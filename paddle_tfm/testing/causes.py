@@ -14,18 +14,24 @@ TOKEN_WISE = ("norm", "feed_forward", "placement", "head")  # kinds in which no 
 @dataclass(frozen=True)
 class Cause:
     """`fails`: checks that all fail where it is the cause. `kinds`: of these components; (): of all. `seen`: words that
-    the first of these checks says."""
+    the first of these checks says, or the first that failed. `beside`: nothing else makes these checks fail, so that it
+    is said beside another cause too."""
 
     fails: tuple[str, ...]
     sentence: str
     kinds: tuple[str, ...] = ()
     seen: str = ""
+    beside: bool = False
 
 
 MORE_THAN_POSITIONS = (
     "it is computed from more than the positions of a query and a key: the length of a tensor, the last position, or "
     "an earlier call"
 )
+MIXED_SENTENCES = (
+    "sentences of a batch are mixed: [B, T] taken for [T, B], a reshape, or a softmax or statistic over the batch"
+)
+MIXED_TOKENS = "tokens are mixed up: a reshape takes heads for positions, or weights are shifted against their keys"
 # What the first failure says, and what is behind it
 ERRORS = {
     NOT_FINITE: "NaN or infinity: a logarithm or root of a negative number, a division by 0, exp of a large number",
@@ -43,6 +49,22 @@ CAUSES = (
         "a parameter is made in `forward`, at its first call: make it in the constructor, where the optimizer, the "
         "initializer and loading can see it",
         seen="exists only after",
+    ),
+    Cause(
+        ("invariances",),
+        "it does not normalize: it multiplies by its input's size, where it should divide",
+        seen="twice as large",
+    ),
+    Cause((), ERRORS[NOT_FINITE], seen=NOT_FINITE),
+    Cause(
+        ("deterministic",),
+        "the layer keeps something from one call to the next, in evaluation too: a statistic that is updated, a count",
+        seen="two that are new compute the same",
+    ),
+    Cause(
+        ("deterministic",),
+        "a dropout of its own, which does not ask `self.training` (a functional one has `training=True`), or noise",
+        seen="in evaluation",
     ),
     Cause(
         ("repeatable",),
@@ -77,15 +99,19 @@ CAUSES = (
         "or one that is overwritten where it stands twice in the source",
     ),
     Cause(
+        ("causal", "stateless"),
+        "statistics of the batch are used, and updated, in evaluation too: ask `self.training`",
+        ("norm",),
+    ),
+    Cause(
         ("causal", "padding"),
         "a mean, a sum, a softmax or an index runs over the tokens, where each stands for itself",
         TOKEN_WISE,
     ),
     Cause(("causal",), "a later token influences an earlier one: a shift, a sum or an index over T", TOKEN_WISE),
-    Cause(
-        ("causal", "padding", "bidirectional"),
-        "tokens are mixed up: a reshape takes heads for positions, or weights are shifted against their keys",
-    ),
+    Cause(("neighbours", "causal"), MIXED_SENTENCES, seen="with other neighbours"),
+    Cause(("causal", "padding", "bidirectional"), MIXED_TOKENS),
+    Cause(("causal", "padding"), MIXED_TOKENS, seen="and not to"),
     Cause(
         ("causal", "padding", "averages"),
         "the softmax runs over another axis than the keys, or weights are changed after it",
@@ -114,10 +140,7 @@ CAUSES = (
         "the layer keeps something from one call to the next, such as what it computed for the same shape before; "
         "what a step needs of earlier ones belongs into what `project` returns",
     ),
-    Cause(
-        ("neighbours",),
-        "sentences of a batch are mixed: [B, T] taken for [T, B], a reshape, or a softmax or statistic over the batch",
-    ),
+    Cause(("neighbours",), MIXED_SENTENCES),
     Cause(
         ("cached",),
         "a call with one token takes another path than one with several, and omits something, such as the mask",
@@ -132,6 +155,10 @@ CAUSES = (
     Cause(
         ("cached",),
         "something depends on the number of tokens in a call: positions counted from a tensor's length",
+    ),
+    Cause(
+        ("identity_path",),
+        "the residual does not pass: `x +` is missing or adds another x, or a norm or dropout stands around the sum",
     ),
     Cause(("each_branch_once",), "a sublayer is left out, called twice, or its output is not added"),
     Cause(
@@ -157,8 +184,10 @@ CAUSES = (
         "the graph is cut: by `detach`, NumPy, `no_grad`, an argmax, or a backward of its own",
     ),
     Cause(
-        ("modes", "evaluation"),
+        ("evaluation",),
         "a dropout of its own, which does not ask `self.training`",
+        seen="evaluated twice: they differ",
+        beside=True,
     ),
     Cause(
         ("relative",),
@@ -214,16 +243,22 @@ def cause_of_error(detail: str) -> str:
     return next((_(sentence) for text, sentence in ERRORS.items() if text in detail), "")
 
 
-def cause_of(kind: str, details: Mapping[str, str]) -> str:
-    """The first cause that explains the failures of a component, check -> what was seen, in words; "" where none
-    does."""
+def cause_of(kind: str, details: Mapping[str, str], known: str = "") -> str:
+    """The first cause that explains the failures of a component, check -> what was seen, in words, and those that are
+    there beside it; "" where none does. `known`: what is known already, in the first one's place."""
     names: dict[str, str] = {}
     for name, detail in details.items():
         names.setdefault(detail, name)  # one error that ends several checks is one failure
-    if sentence := cause_of_error(next(iter(names), "")):
+    first, *_rest = [*names, ""]
+    if sentence := "" if NOT_FINITE in first else cause_of_error(first):
         return sentence
-    for cause in CAUSES:
-        fits = {*names.values()} >= {*cause.fails} and (not cause.kinds or kind in cause.kinds)
-        if fits and cause.seen in details[cause.fails[0]]:
-            return _(cause.sentence)
-    return ""
+    fitting = [
+        cause
+        for cause in CAUSES
+        if {*names.values()} >= {*cause.fails}
+        and (not cause.kinds or kind in cause.kinds)
+        and cause.seen in (details[cause.fails[0]] if cause.fails else first)
+    ]
+    main = known or _(next((cause.sentence for cause in fitting), ""))
+    others = [_(cause.sentence) for cause in fitting if cause.beside]
+    return "; ".join(dict.fromkeys([main, *others])) if main else ""

@@ -11,7 +11,6 @@ from paddle_tfm.testing.backward_line import is_of_the_author
 from paddle_tfm.testing.causes import cause_of, cause_of_error
 from paddle_tfm.testing.results import ComponentError, Failed, Note, Result, Skip
 
-STEPWISE = ("cached", "beams")  # where the whole text at once ran, an error is one of the steps
 PASS, EXPECTED_FAILURE, FAIL, SKIP, INFO = "pass", "expected failure", "fail", "skip", "information"
 
 
@@ -138,16 +137,19 @@ class Report:
 
     @property
     def most_likely(self) -> str:
-        """The most likely cause of what failed, in words: what is known to be behind it, else the error that the first
-        check raised, else what the checks that failed together have in common, else where the first one's hint says to
-        look; "" where nothing failed."""
-        if not self.failures or self.cause:
-            return self.cause if self.failures else ""
+        """The most likely cause of what failed, in words: what is known to be behind it, else the error that ends every
+        check, else what the checks that failed together have in common, else where the first one's hint says to look;
+        "" where nothing failed."""
+        if not self.failures:
+            return ""
         first = self.failures[0]
-        if first.raised and first.check.name not in STEPWISE:  # what it looks for was not seen: it ended by the error
-            return cause_of_error(first.detail) or first.detail.partition(";")[0]
-        otherwise = first.detail.partition(";")[0] if first.raised else _(first.check.hint)
-        return cause_of(self.kind, {each.check.name: each.detail for each in self.failures}) or otherwise
+        error = first.detail.partition(";")[0] if first.raised else ""
+        before = [outcome for outcome in self.outcomes[: [*self.outcomes].index(first)] if outcome.status == PASS]
+        if error and not self.cause and not before:  # it does not run at all
+            return cause_of_error(error) or error
+        details = {each.check.name: each.detail for each in self.failures}
+        sentence = cause_of(self.kind, details, self.cause) or _(first.check.hint)
+        return f"{sentence} ({error})" if error and sentence else sentence or error
 
     def __getitem__(self, name: str) -> Outcome:
         return next(outcome for outcome in self.outcomes if outcome.check.name == name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,17 @@ Result = Passed | Note | Skip | Failed
 
 class ComponentError(Exception):
     """The component under test computed what no check can compare: another shape, or numbers that are not finite."""
+
+
+SHOWN = 3  # names of a list, where they are more
+
+
+def some(names: Iterable[object]) -> str:
+    """`a, b`; of more than four names `a, b, c and 5 more`."""
+    words = list(map(str, names))
+    if len(words) <= SHOWN + 1:
+        return ", ".join(words)
+    return f"{', '.join(words[:SHOWN])} and {len(words) - SHOWN} more"
 
 
 def distance(a: np.ndarray, b: np.ndarray) -> float:

@@ -88,7 +88,7 @@ def test_a_hook_that_returns_no_names_is_told_what_it_must_return():
 @pytest.mark.parametrize(
     "target, reference, sentence",
     [
-        ("norm:rms", "mine", "--reference mine: it must be FILE.py or FILE.py:NAME"),
+        ("norm:rms", "mine", "--reference mine: it must be FILE.py, FILE.py:NAME or what is installed"),
         ("norm:rms", "nowhere.py:forward", "nowhere.py: no such file"),
         ("norm:rms", "empty.py", "empty.py holds no function forward"),
         ("norm", "empty.py", "; name one, as in norm:batch"),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from catalogue import (
     AS_KIND,
+    HEADLINES,
     MASK,
     RIGHT,
     UNREAD,
@@ -110,7 +111,7 @@ def test_texts_that_a_whole_model_does_not_take_are_in_the_notes():
 def test_the_catalogue_is_as_large_as_it_was():
     assert len(WRONG) >= 485 and len(RIGHT) + len(RIGHT_CLASSES) >= 115
     assert len({str(wrong) for wrong in WRONG}) == len(WRONG)
-    assert {of for of in RIGHT_CLASSES if ":" not in of} <= {wrong.of for wrong in WRONG}
+    assert {of for of in RIGHT_CLASSES if ":" not in of} <= {wrong.of for wrong in [*WRONG, *HEADLINES]}
     assert len([wrong for wrong in WRONG if "/" in wrong.of]) >= 15  # of components that are shipped
 
 

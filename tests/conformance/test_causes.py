@@ -4,7 +4,7 @@ import pytest
 from catalogue import WRONG, build
 
 from paddle_tfm import create_registry
-from paddle_tfm.testing import FAIL, Outcome, Report, checks, examine, with_class
+from paddle_tfm.testing import FAIL, PASS, Outcome, Report, checks, examine, with_class
 from paddle_tfm.testing.causes import CAUSES
 from paddle_tfm.testing.lookup import find
 
@@ -24,6 +24,7 @@ EVERY_TOKEN = ("causal", "causal_in_training", "padding", "padding_in_training",
     [
         ("attention", EVERY_TOKEN, "queries attend to masked keys"),
         ("attention", (*EVERY_TOKEN, "bidirectional"), "a reshape takes heads for positions"),
+        ("placement", ("modes", "dropout", "each_branch_once", "identity_path"), "the residual does not pass"),
         ("attention", (*EVERY_TOKEN, "averages"), "the softmax runs over another axis"),
         ("norm", EVERY_TOKEN, "a mean, a sum, a softmax or an index runs over the tokens"),
         ("attention", ("causal", "causal_in_training", "cached"), "the future is visible"),
@@ -90,10 +91,28 @@ def test_an_error_that_no_cause_explains_is_quoted():
 def test_each_cause_is_of_checks_that_exist_and_none_hides_another():
     every = ("attention", "norm", "position", "placement", "feed_forward", "head", "encoder-decoder")
     for cause in CAUSES:
-        kinds = [kind for kind in cause.kinds or every if {*cause.fails} <= {check.name for check in checks(kind)}]
+        fails = cause.fails or ("runs",)
+        kinds = [kind for kind in cause.kinds or every if {*fails} <= {check.name for check in checks(kind)}]
         assert kinds, cause
-        says = {cause.fails[0]: cause.seen} if cause.seen else {}
-        assert cause.sentence in [report(kind, *cause.fails, **says).most_likely for kind in kinds], cause
+        says = {fails[0]: cause.seen} if cause.seen else {}
+        assert cause.sentence in [report(kind, *fails, **says).most_likely for kind in kinds], cause
+
+
+def test_what_no_other_mistake_explains_is_said_beside_it():
+    both = report("attention", "causal", "padding", "evaluation", evaluation="evaluated twice: they differ by 0.1")
+    assert "queries attend to masked keys" in both.most_likely
+    assert both.most_likely.endswith("; a dropout of its own, which does not ask `self.training`")
+    unread = Report("attention", "Mine", both.outcomes, cause="`mask` is never read")
+    assert unread.most_likely.startswith("`mask` is never read; a dropout of its own")
+
+
+def test_an_error_that_ends_every_check_is_quoted_and_one_that_ends_a_later_one_stands_behind_its_hint():
+    known = {check.name: check for check in checks("attention")}
+    error = "IndexError: 96 is out of range (mine.py line 3); `forward` gets x"
+    broken = Outcome(known["masked_rows"], FAIL, error, raised=True)
+    assert Report("attention", "Mine", [broken]).most_likely == "IndexError: 96 is out of range (mine.py line 3)"
+    later = Report("attention", "Mine", [Outcome(known["runs"], PASS), broken]).most_likely
+    assert later == f"{broken.check.hint} (IndexError: 96 is out of range (mine.py line 3))"
 
 
 @pytest.mark.conformance

@@ -54,8 +54,9 @@ def _complete_target(context: click.Context, parameter: click.Parameter, incompl
 @click.option("--only", multiple=True, metavar="CHECK", help="Only this check (repeatable).")
 @click.option(
     "--reference",
-    metavar="FILE.py[:NAME]",
-    help="Also compare values and gradients with this: a function in NumPy, or a torch.nn.Module.",
+    metavar="NAME|FILE.py[:NAME]",
+    help="Also compare values and gradients with this: an installed component, a function in NumPy, or a "
+    "torch.nn.Module.",
 )
 @click.option("--brief", is_flag=True, help="Print failures and expected failures only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -77,6 +78,7 @@ def examination(plugins, device, **values: Any) -> None:
       paddle-tfm plugin check norm:batch --only causal_in_training
       paddle-tfm plugin check my_norm.py:MyNorm --option eps=0.001
       paddle-tfm plugin check my_norm.py --reference my_norm_numpy.py
+      paddle-tfm plugin check my_norm.py --reference rms
       paddle-tfm plugin check --as attention my_transformer.py:MultiHeadAttention
       paddle-tfm plugin check --as encoder-decoder my_transformer.py:Transformer --option num_layers=2
     """

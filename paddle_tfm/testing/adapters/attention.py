@@ -20,6 +20,7 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.language import _
 from paddle_tfm.protocols import MASKED_SCORE, Attention, KeyValue, LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm.testing.adapters.arguments import INSIDE, OWN_DROPOUT, built, first, without_dropout
+from paddle_tfm.testing.results import some
 
 NUMBERS = " as numbers"
 CONVENTIONS = {
@@ -129,11 +130,14 @@ class Call:
         if not self.has_positions:  # otherwise it mixes tokens up, or tells places apart: the mask is not to blame
             is_read = any(self._reads_the_mask(layer, width, form) for form in ran)
             text = (
-                _("no form of `{mask}` that was tried hides the future from it: {forms}")
+                _(
+                    "no form of `{mask}` that was tried hides the future from it: {forms}; it may be applied after the "
+                    "softmax, or to queries in the place of keys"
+                )
                 if is_read
                 else _("`{mask}` is never read: outputs are the same whatever it hides")
             )
-            self.disobeys = text.format(mask=self.mask, forms="; ".join(CONVENTIONS[name] for name in self.conventions))
+            self.disobeys = text.format(mask=self.mask, forms=some(CONVENTIONS[name] for name in self.conventions))
         # Tokens may be mixed up, which is no knowledge of their places.
         self.has_positions = self.looks_back_only = False
         return False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from paddle import Tensor, nn
@@ -22,17 +23,39 @@ D_FF, MAX_LENGTH = 10, 96
 
 @dataclass
 class Case:
-    """One call: `inputs` are float64 and get gradients, `facts` is what a reference may ask for, `real` which of
-    the output's [B, T] are compared (None: all of it)."""
+    """One call: `inputs` are float64 and get gradients, `facts` is what a reference may ask for, `real` which
+    numbers of the output are compared, of its shape or wherever it stands for several (None: all), `axes` what those of
+    the output are."""
 
     what: str
-    layer: nn.Layer | None
-    ours: Callable[[dict[str, Tensor]], Tensor]
+    component: Any
+    call: Callable[[Any, dict[str, Tensor]], Tensor]  # of a component that was built with `size`
     inputs: dict[str, np.ndarray]
+    size: dict[str, Any]
     facts: dict[str, object] = field(default_factory=dict)
     real: np.ndarray | None = None
     function: str = "forward"
     asks: frozenset[str] = frozenset()  # it is for references that ask for one of these; none: for all
+    axes: tuple[str, ...] = ()
+
+    @property
+    def layer(self) -> nn.Layer | None:
+        """What has parameters; None: a schedule."""
+        return self.component if isinstance(self.component, nn.Layer) else None
+
+    def counted(self, shape: Sequence[int]) -> np.ndarray:
+        """bool: which numbers of the output are compared."""
+        return np.broadcast_to(True if self.real is None else self.real, shape)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Name → float64, of parameters and buffers."""
+        if self.layer is None:
+            return {}
+        named = {**parameters_of(self.layer), **dict(self.layer.named_buffers())}
+        return {name: tensor.numpy().astype(np.float64) for name, tensor in named.items()}
+
+    def ours(self, inputs: dict[str, Tensor]) -> Tensor:
+        return self.call(self.component, inputs)
 
 
 def parameters_of(layer: nn.Layer) -> dict[str, Tensor]:

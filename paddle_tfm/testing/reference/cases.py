@@ -21,6 +21,8 @@ DEPTHS = {"encoder": 3, "decoder": 5}  # of two layers 2 N, N ** 2 and N + 2 are
 RUNS = ((64, 500), (96, 300), (128, 20_000))  # (d_model, steps)
 LENGTHS = ((5, 3, 1), (1,), (70,))  # of the sentences of a batch
 SOURCE_LENGTHS = ((2, 7, 4), (3,), (33,))  # of what is looked at across
+TOKENS = ("sentence", "position", "channel")
+SMALL = 1e-3  # of numbers whose mean square is about ε: it shows whether ε stands inside the root
 VOCABULARY, EXTRA = 13, 2  # words of the target, and of the source beyond them
 
 
@@ -33,6 +35,11 @@ def functions_of(kind: str, component: str) -> tuple[str, ...]:
     if kind not in CASES:
         raise UserError(f"--reference compares {', '.join(CASES)}; {component} is none of them")
     return FUNCTIONS.get(kind, ("forward",))
+
+
+def functions_of_installed(kind: str) -> tuple[str, ...]:
+    """Names of the functions of a component that is the reference."""
+    return tuple(name for name in FUNCTIONS.get(kind, ("forward",)) if name != "forward" or kind not in FUNCTIONS)
 
 
 def cases(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
@@ -59,18 +66,23 @@ def _texts(lengths: Sequence[int], width: int, rng: np.random.Generator) -> tupl
 
 def _norm(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
     layer, size = built(subject, subject.site(), rng)
-    for lengths in LENGTHS:
+    texts = [(lengths, 1.0) for lengths in LENGTHS] + [(LENGTHS[0], SMALL)]
+    for (lengths, scale), training in itertools.product(texts, (False, True)):
         x, valid, facts = _texts(lengths, size["d_model"], rng)
         info = token_info(valid)
-        for training in (False, True):
 
-            def ours(inputs: dict[str, Tensor], info: TokenInfo = info, training: bool = training) -> Tensor:
-                layer.train() if training else layer.eval()
-                return layer(inputs["x"], info.valid, info.positions)
+        def call(norm, inputs: dict[str, Tensor], info: TokenInfo = info, training: bool = training) -> Tensor:
+            norm.train() if training else norm.eval()
+            return norm(inputs["x"], info.valid, info.positions)
 
-            what = f"lengths {_listed(lengths)}" + ", in training" * training
-            asks = frozenset({"training"} if training else ())
-            yield Case(what, layer, ours, {"x": x}, {**size, **facts, "training": training}, valid, asks=asks)
+        what = (
+            f"lengths {_listed(lengths)}"
+            + f", numbers of about {scale:g}, where ε acts" * (scale < 1.0)
+            + ", in training" * training
+        )
+        asks = frozenset({"training"} if training else ())
+        facts |= {**size, "training": training}
+        yield Case(what, layer, call, {"x": x * scale}, size, facts, valid[..., None], asks=asks, axes=TOKENS)
 
 
 def _feed_forward(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
@@ -79,10 +91,11 @@ def _feed_forward(subject: ComponentUnderTest, functions: Sequence[str], rng: np
         x, valid, facts = _texts(lengths, size["d_model"], rng)
         info = token_info(valid)
 
-        def ours(inputs: dict[str, Tensor], info: TokenInfo = info) -> Tensor:
-            return layer(inputs["x"], info, Tap())
+        def call(network, inputs: dict[str, Tensor], info: TokenInfo = info) -> Tensor:
+            return network(inputs["x"], info, Tap())
 
-        yield Case(f"lengths {_listed(lengths)}", layer, ours, {"x": x}, {**size, **facts}, valid)
+        what = f"lengths {_listed(lengths)}"
+        yield Case(what, layer, call, {"x": x}, size, {**size, **facts}, valid[..., None], axes=TOKENS)
 
 
 def _attention(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
@@ -104,14 +117,14 @@ def _attention(subject: ComponentUnderTest, functions: Sequence[str], rng: np.ra
             allowed = mask.allowed()[:, 0].expand(shape).numpy()
             facts |= {"allowed": allowed, "mask": allowed, "source_valid": source_valid, "causal": site.causal}
 
-            def ours(inputs: dict[str, Tensor], layer=layer, here=here, there=there, mask=mask) -> Tensor:
-                kv = layer.project(inputs.get("source", inputs["x"]), there)
-                kv = kv.extend(layer.project(inputs["x"], here)) if layer.reads_memory else kv
-                return layer(inputs["x"], kv, here, mask, Tap())
+            def call(attention, inputs: dict[str, Tensor], here=here, there=there, mask=mask) -> Tensor:
+                kv = attention.project(inputs.get("source", inputs["x"]), there)
+                kv = kv.extend(attention.project(inputs["x"], here)) if attention.reads_memory else kv
+                return attention(inputs["x"], kv, here, mask, Tap())
 
             inputs = {"x": x} if source is x else {"x": x, "source": source}
             what = f"{name}, {size['heads']} heads, lengths {_listed(lengths)}"
-            yield Case(what, layer, ours, inputs, {**size, **facts}, valid)
+            yield Case(what, layer, call, inputs, size, {**size, **facts}, valid[..., None], axes=TOKENS)
 
 
 def _head(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
@@ -139,20 +152,21 @@ def _head(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.
     inputs = {"h": x, "source": source}
     function = "log_probs" if "log_probs" in functions else "forward"
 
-    def log_probs(inputs: dict[str, Tensor]) -> Tensor:
-        return layer.log_probs(inputs["h"], memory(inputs))
+    def log_probs(head, inputs: dict[str, Tensor]) -> Tensor:
+        return head.log_probs(inputs["h"], memory(inputs))
 
-    yield Case("log_probs", layer, log_probs, inputs, facts, valid, function)
+    axes = ("sentence", "position", "word")
+    yield Case("log_probs", layer, log_probs, inputs, built_with, facts, valid[..., None], function, axes=axes)
     if "loss" in functions:
         target = rng.integers(1, VOCABULARY, valid.shape)
         ids = paddle.to_tensor(target)
         for smoothing in (0.0, 0.1):
 
-            def loss(inputs: dict[str, Tensor], smoothing: float = smoothing) -> Tensor:
-                return layer.loss(inputs["h"], ids, memory(inputs), smoothing)
+            def loss(head, inputs: dict[str, Tensor], smoothing: float = smoothing) -> Tensor:
+                return head.loss(inputs["h"], ids, memory(inputs), smoothing)
 
-            more = {**facts, "target": target, "smoothing": smoothing}
-            yield Case(f"loss, label smoothing {smoothing:g}", layer, loss, inputs, more, valid, "loss")
+            more, what = {**facts, "target": target, "smoothing": smoothing}, f"loss, label smoothing {smoothing:g}"
+            yield Case(what, layer, loss, inputs, built_with, more, valid, "loss", axes=axes[:2])
 
 
 class _Plain(nn.Layer):
@@ -180,8 +194,8 @@ def _placement(subject: ComponentUnderTest, functions: Sequence[str], rng: np.ra
             theirs = [lambda y, weight=weight: np.tanh(y @ weight) for weight in weights]
             info = token_info(valid)
 
-            def ours(inputs: dict[str, Tensor], layer=layer, branches=branches, info=info) -> Tensor:
-                return layer.leave(layer(layer.enter(inputs["x"], info), branches, info), info)
+            def call(placement, inputs: dict[str, Tensor], branches=branches, info=info) -> Tensor:
+                return placement.leave(placement(placement.enter(inputs["x"], info), branches, info), info)
 
             facts |= {
                 **size,
@@ -193,20 +207,20 @@ def _placement(subject: ComponentUnderTest, functions: Sequence[str], rng: np.ra
                 "decoder_layers": DEPTHS["decoder"],
                 "stack": stack,
             }
-            yield Case(f"{stack}, layer {number}", layer, ours, {"x": x}, facts, valid)
+            yield Case(f"{stack}, layer {number}", layer, call, {"x": x}, size, facts, valid[..., None], axes=TOKENS)
 
 
 def _schedule(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
     for d_model, steps in RUNS:
         schedule, middle = subject.build(d_model=d_model, steps=steps), steps // 2
         for step in (1, 2, 10, 100, middle - 1, middle, middle + 1, steps - 1, steps):
-            rate = paddle.to_tensor(np.array([schedule(step)]))
 
-            def ours(inputs: dict[str, Tensor], rate: Tensor = rate) -> Tensor:
-                return rate
+            def call(schedule, inputs: dict[str, Tensor], step: int = step) -> Tensor:
+                return paddle.to_tensor(np.array([schedule(step)]))
 
-            facts: dict[str, object] = {"step": step, "steps": steps, "d_model": d_model}
-            yield Case(f"step {step} of {steps}, d_model {d_model}", None, ours, {}, facts)
+            size: dict[str, object] = {"steps": steps, "d_model": d_model}
+            facts = {"step": step, **size}
+            yield Case(f"step {step} of {steps}, d_model {d_model}", schedule, call, {}, size, facts)
 
 
 def _listed(lengths: Sequence[int]) -> str:

@@ -15,15 +15,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import paddle
 
+from paddle_tfm.components import Entry
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 from paddle_tfm.options import options_of
 from paddle_tfm.registry import Registry
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.scene import default_dtype
 from paddle_tfm.testing.other_options import other_values
 from paddle_tfm.testing.reference.case import Case, parameters_of
-from paddle_tfm.testing.reference.cases import cases, functions_of
+from paddle_tfm.testing.reference.cases import cases, functions_of, functions_of_installed
+from paddle_tfm.testing.reference.explained import explained, where_same
 from paddle_tfm.testing.reference.file import Bind, Function, functions_in
+from paddle_tfm.testing.reference.installed import Installed, nearest_of
 from paddle_tfm.testing.report import Check, Outcome
 from paddle_tfm.testing.results import Failed, Note, Result
 
@@ -35,9 +39,9 @@ SOME_CASES = 3  # cases under another value of an option
 
 
 class Reference:
-    """What `text` names: FILE.py (which functions it holds says what is compared; or a function of the component's
-    name), FILE.py:FUNCTION (by any name), or FILE.py:CLASS, a torch.nn.Module. Each function is called once here: what
-    is wrong with the reference itself shows before any check.
+    """What `text` names: an installed component; FILE.py (which functions it holds says what is compared; or a function
+    of the component's name), FILE.py:FUNCTION (by any name), or FILE.py:CLASS, a torch.nn.Module. Each function is
+    called once here: what is wrong with the reference itself shows before any check.
 
     Raises:
         UserError: there is no such file or function, it asks for what the kit does not have, it raises an error, or it
@@ -48,12 +52,42 @@ class Reference:
         self.text = text
         self.cause = ""  # of the first difference that was seen; "": its numbers say all there is
         known = functions_of(kind, f"{kind} '{name}'")
-        self.functions: dict[str, Bind] = functions_in(text, name, known)
+        installed = registry.tables[kind].get(text.removeprefix(f"{kind}:"))
+        self.functions: dict[str, Bind | Installed] = (
+            {} if installed else dict(functions_in(text, name, known, registry.names(kind)))
+        )
         self.subject = ComponentUnderTest(registry, kind, name, options)
         with default_dtype("float64"):
+            if installed is not None:
+                self._take(installed)
             self.compared = self._compared_functions()
         if not self.compared:
             raise UserError(f"{text} holds {', '.join(self.functions)}, and {self.subject} uses none of these")
+
+    def _take(self, entry: Entry) -> None:
+        """What --reference names is installed: ours beside it, under its own names of parameters.
+
+        Raises:
+            UserError: its parameters are cut in another way.
+        """
+        functions, settings = functions_of_installed(self.subject.kind), settings_of(self.subject)
+        found = nearest_of(self.subject.registry, entry, probes(self.subject), settings)
+        if found is None:
+            text = _(
+                "{subject} cannot be compared with {kind} {name}: their parameters do not have the same shapes. Write "
+                "the formula in NumPy: --reference FILE.py"
+            )
+            raise UserError(text.format(subject=self.subject, kind=entry.kind, name=entry.name))
+        self.text, self.functions = str(found[1]), dict.fromkeys(functions, found[1])
+
+    @classmethod
+    def of(cls, subject: ComponentUnderTest, formula: Installed) -> Reference:
+        """A component beside one that is installed."""
+        reference = cls.__new__(cls)
+        reference.text, reference.cause, reference.subject = str(formula), "", subject
+        reference.functions = dict.fromkeys(functions_of_installed(subject.kind), formula)
+        reference.compared = set(reference.functions)
+        return reference
 
     def outcome(self) -> Outcome:
         """The component beside it, as the check "reference".
@@ -66,7 +100,7 @@ class Reference:
         def compared(target: object) -> Result:
             try:
                 with default_dtype("float64"):
-                    return self._compare()
+                    return self.compare()
             except UserError as error:
                 problems.append(error)
                 return Failed(str(error))
@@ -85,7 +119,7 @@ class Reference:
 
     def _cases(self, subject: ComponentUnderTest, rng: np.random.Generator) -> Iterator[tuple[Case, Function]]:
         """Each case with the reference's function for it."""
-        options = _settings(subject)
+        options = settings_of(subject)
         for case in cases(subject, list(self.functions), rng):
             reference = self.functions.get(case.function)
             if reference is not None and (not case.asks or case.asks & reference.parameters()):
@@ -95,7 +129,7 @@ class Reference:
         """The component under another value of each option that the reference asks for: how it acts may not show in the
         default, as a share of 1."""
         asked = frozenset().union(*(bind.parameters() for bind in self.functions.values()))
-        case, _ = next(self._cases(self.subject, np.random.default_rng(SEED)))
+        case, _theirs = next(self._cases(self.subject, np.random.default_rng(SEED)))
         for name, option in self.subject.registry.options(self.subject.kind, self.subject.name).items():
             if name in asked and name not in case.facts:
                 default = self.subject.spec.get(name, option.default)
@@ -109,34 +143,50 @@ class Reference:
         compared: set[str] = set()
         for case, theirs in self._cases(self.subject, np.random.default_rng(SEED)):
             if case.function not in compared:
-                theirs({**case.inputs, "w": _parameters(case)})
+                theirs({**case.inputs, "w": case.parameters()})
             compared.add(case.function)
         return compared
 
-    def _compare(self) -> Result:
+    def compare(self, close: float = VALUES) -> Result:
+        """All cases, up to the first that differs. `close`: how far values may be off, of the largest number."""
         rng, count = np.random.default_rng(SEED), 0
         for case, theirs in self._cases(self.subject, rng):
             count += 1
-            if failed := self._compared("", case, theirs, rng):
+            if failed := self._compared("", case, theirs, rng, close):
+                if count > 1 and self.cause:
+                    self.cause += f"; in {count - 1} case{'s' * (count > 2)} before this one they agree"
                 return failed
         for how, varied in self._varied():
             with contextlib.suppress(UserError):  # one of the two does not take this value
                 for case, theirs in itertools.islice(self._cases(varied, rng), SOME_CASES):
-                    if failed := self._compared(how, case, theirs, rng):
+                    if failed := self._compared(how, case, theirs, rng, close):
                         return failed
-        unused = ", ".join(f"`{name}`" for name in self.functions if name not in self.compared)
+        written = [name for name, bind in self.functions.items() if isinstance(bind, Bind)]
+        unused = ", ".join(f"`{name}`" for name in written if name not in self.compared)
         rest = f"; {self.subject} uses no {unused}" if unused else ""
         return Note(f"values and gradients agree with {self.text} in {count} case{'s' * (count > 1)}{rest}")
 
-    def _compared(self, how: str, case: Case, theirs: Function, rng: np.random.Generator) -> Failed | None:
-        gap = _gap(case, theirs, rng)
+    def _compared(
+        self, how: str, case: Case, theirs: Function, rng: np.random.Generator, close: float
+    ) -> Failed | None:
+        gap = _gap(case, theirs, rng, close)
         if gap is None:
             return None
         self.cause = gap.cause and f"{how}{case.what}: {gap.cause}"
         return Failed(f"{how}{case.what}: {gap.text}")
 
 
-def _settings(subject: ComponentUnderTest) -> dict[str, object]:
+def probes(subject: ComponentUnderTest, last: bool = True) -> list[Case]:
+    """Of the calls for each function the first, and the last."""
+    found: dict[str, list[Case]] = {}
+    every = cases(subject, functions_of_installed(subject.kind), np.random.default_rng(SEED))
+    for case in every:
+        if not case.asks:
+            found.setdefault(case.function, []).append(case)
+    return [case for each in found.values() for case in ([each[0], each[-1]] if last else each[:1])]
+
+
+def settings_of(subject: ComponentUnderTest) -> dict[str, object]:
     """The options of the component, as set or by default."""
     options = {key: option.default for key, option in options_of(subject.cls).items() if not option.required}
     return options | {key: value for key, value in subject.spec.items() if key != "name"}
@@ -150,28 +200,29 @@ class Gap:
     cause: str = ""
 
 
-def _gap(case: Case, theirs: Function, rng: np.random.Generator) -> Gap | None:
+def _gap(case: Case, theirs: Function, rng: np.random.Generator, close: float) -> Gap | None:
     """Where values, or the slopes in a random direction of each input and parameter, are not the same."""
     inputs = {name: paddle.to_tensor(value, stop_gradient=False) for name, value in case.inputs.items()}
     out = case.ours(inputs)
-    w = _parameters(case)
+    w = case.parameters()
     expected = np.asarray(theirs({**case.inputs, "w": w}), dtype=np.float64)
     ours = out.numpy().astype(np.float64)
     if expected.size == ours.size == 1:  # a rate, or a list of it
         expected = expected.reshape(ours.shape)
     if expected.shape != ours.shape:
         return Gap(f"its shape is {list(ours.shape)}, that of the reference {list(expected.shape)}")
-    real = np.ones(ours.shape, dtype=bool)
-    if case.real is not None:
-        real &= case.real.reshape([*case.real.shape, *[1] * (ours.ndim - 2)])
+    real = case.counted(ours.shape)
     largest = max(1e-12, float(np.abs(expected[real]).max()))
     gap = np.where(real, np.abs(ours - np.where(real, expected, 0.0)), 0.0)
-    if not gap.max() <= VALUES * largest:
+    if not gap.max() <= close * largest:
         at = np.unravel_index(int(np.nan_to_num(gap, nan=np.inf).argmax()), gap.shape)
-        wrong, count = int((gap > VALUES * largest).sum() + np.isnan(gap).sum()), int(real.sum())
+        wrong, count = int((gap > close * largest).sum() + np.isnan(gap).sum()), int(real.sum())
         share = f"; {wrong} of {count} numbers differ" if count > 1 else ""
-        text = f"at {[int(i) for i in at]} it is {ours[at]:.6g}, the reference {expected[at]:.6g}{share}"
-        return Gap(text, explained(ours, expected, real))
+        alike = where_same(case, ~(gap <= VALUES * largest), real, lambda inputs: theirs({**inputs, "w": w}))
+        alike = f"; the same: {alike}" if alike else ""
+        text = f"at {[int(i) for i in at]} it is {ours[at]:.6g}, the reference {expected[at]:.6g}{share}{alike}"
+        why = explained(ours, expected, real)
+        return Gap(text, why and why + alike)
     if case.layer is None:
         return None
     weight = np.where(real, rng.normal(size=ours.shape), 0.0)
@@ -194,60 +245,10 @@ def _gap(case: Case, theirs: Function, rng: np.random.Generator) -> Gap | None:
 
         size = max(1.0, abs(slope), 0.0 if gradient is None else float(np.abs(gradient.numpy()).max()))
         slopes = [(moved(step) - moved(-step)) / (2 * step) for step in STEPS[:1]]
-        if abs(slopes[0] - slope) > SLOPES * size:  # a kink beside it, or rounding
+        if abs(slopes[0] - slope) > max(SLOPES, 10 * close) * size:  # a kink beside it, or rounding
             slopes += [(moved(step) - moved(-step)) / (2 * step) for step in STEPS[1:]]
-        if min(abs(other - slope) for other in slopes) > SLOPES * size:
+        if min(abs(other - slope) for other in slopes) > max(SLOPES, 10 * close) * size:
             text = f"along {name} its gradient says {slope:.6g}, the reference changes by {slopes[0]:.6g}"
             return Gap(text, f"values agree, and the gradient of {name} does not: it is cut (`detach`, `no_grad`), or "
                              f"has a backward of its own")  # fmt: skip
     return None
-
-
-def _parameters(case: Case) -> dict[str, np.ndarray]:
-    """Name → float64, of parameters and buffers."""
-    if case.layer is None:
-        return {}
-    named = {**parameters_of(case.layer), **dict(case.layer.named_buffers())}
-    return {name: tensor.numpy().astype(np.float64) for name, tensor in named.items()}
-
-
-OTHER = "another formula: no factor, constant, order or shift makes one of the other; compare them term by term"
-NEAR = 1e-5  # of the largest number: what counts as the same under a factor, an order or a shift
-
-
-def explained(ours: np.ndarray, expected: np.ndarray, real: np.ndarray) -> str:
-    """What makes the one of the other: a factor, constant, order or shift, or that it is none of these. `real`: which
-    numbers count. "" where they are too few, or not finite: those have no explanation."""
-    if real.sum() < 2 or not (np.isfinite(ours[real]).all() and np.isfinite(expected[real]).all()):
-        return ""
-    near = NEAR * max(1e-12, float(np.abs(expected[real]).max()))
-    a, b = ours[real], expected[real]
-    factor = float(a @ b / max(1e-30, b @ b))
-    if np.ptp(b) > near and np.abs(a - factor * b).max() <= near * max(1.0, abs(factor)) and abs(factor) > NEAR:
-        if abs(factor + 1.0) < NEAR:
-            return "it is the reference with the opposite sign"
-        return f"it is {factor:.4g} times the reference: a factor is missing, or stands there twice"
-    if np.ptp(b) > near and np.ptp(a - b) <= near:
-        return f"it is the reference and {float((a - b).mean()):.4g}: a constant is missing, or is there once too often"
-    for axis in range(ours.ndim if real.all() else 0):
-        if sentence := _in_another_order(np.moveaxis(ours, axis, 0), np.moveaxis(expected, axis, 0), near):
-            return f"along axis {axis} of {list(ours.shape)} {sentence}"
-    return OTHER
-
-
-def _in_another_order(ours: np.ndarray, expected: np.ndarray, near: float) -> str:
-    """Whether slices along the first axis are those of the other in another order, or shifted; "" where they are
-    not."""
-    count = len(ours)
-    if count < 2:
-        return ""
-    one, other = ours.reshape(count, -1), expected.reshape(count, -1)
-    same = np.abs(one[:, None] - other[None]).max(-1) <= near  # [of ours, of the reference]
-    if same.any(1).all() and same.any(0).all():
-        order = same.argmax(1).tolist()
-        if sorted(order) == list(range(count)):
-            return f"it has what the reference has in the order {order}: heads, groups or channels cut in another way"
-    for step in (1, -1):
-        if count > 2 and np.diagonal(same, step).all():
-            return f"it has at i what the reference has at i {'+' if step > 0 else '-'} 1: an index that is one off"
-    return ""

@@ -40,10 +40,12 @@ class Bind:
         return frozenset(name for name, parameter in every.items() if not _is_part(parameter))
 
 
-def functions_in(reference: str, component: str, known: Sequence[str]) -> dict[str, Bind]:
+def functions_in(reference: str, component: str, known: Sequence[str], installed: Sequence[str]) -> dict[str, Bind]:
     """Name of a function, one of `known` -> the reference of it. Whatever else FILE.py:NAME names is `forward`, and
     so is, of a file with none of these, the function of the component's name.
 
+    Args:
+        installed: names of components that are a reference too.
     Raises:
         UserError: there is no such file, or nothing of that name in it that can be called.
     """
@@ -51,7 +53,8 @@ def functions_in(reference: str, component: str, known: Sequence[str]) -> dict[s
     if not reference.endswith(".py"):
         if not attribute:
             beside = [str(each) for each in Path(reference).parent.glob("*.py")]
-            raise UserError(f"--reference {reference}: it must be FILE.py or FILE.py:NAME{nearest(reference, beside)}")
+            hint = nearest(reference, [*beside, *installed])
+            raise UserError(f"--reference {reference}: it must be FILE.py, FILE.py:NAME or what is installed{hint}")
         file += ".py"
     module = load(Path(file))
     if not attribute:

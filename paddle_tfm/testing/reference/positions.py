@@ -46,7 +46,7 @@ def _cases(
         for (encoding, size), at in texts:
             length = len(at)
             size["causal"] = site.causal
-            ids = encoding.remap(paddle.to_tensor(at[None]), None)
+            ids = paddle.to_tensor(at[None])
             facts = {**size, "positions": at, "at": at, "q_positions": at, "k_positions": at}
             what = f"{name}, {size['heads']} heads, positions 0 … {at[-1]}"
             uses = encoding.uses()
@@ -54,38 +54,48 @@ def _cases(
                 x = rng.normal(size=(2, length, size["d_model"]))
                 function = "embed" if "embed" in functions else "forward"
 
-                def embedded(inputs: dict[str, Tensor], encoding=encoding, ids=ids) -> Tensor:
-                    return encoding.embed(inputs["x"], ids)
+                def embedded(encoding, inputs: dict[str, Tensor], ids=ids) -> Tensor:
+                    return encoding.embed(inputs["x"], encoding.remap(ids, None))
 
-                yield Case(f"{what}, embed", encoding, embedded, {"x": x}, facts, function=function)
+                axes = ("sentence", "position", "channel")
+                yield Case(f"{what}, embed", encoding, embedded, {"x": x}, size, facts, function=function, axes=axes)
             if "bias" in uses and "bias" in functions:
 
-                def biased(inputs: dict[str, Tensor], encoding=encoding, ids=ids) -> Tensor:
-                    return encoding.bias(ids, ids)[0]
+                def biased(encoding, inputs: dict[str, Tensor], ids=ids) -> Tensor:
+                    places = encoding.remap(ids, None)
+                    bias = encoding.bias(places, places)
+                    return paddle.zeros([1, 1, 1]) if bias is None else bias[0]
 
-                yield Case(f"{what}, bias", encoding, biased, {}, facts, function="bias")
+                seen = np.tril(np.ones([length, length], bool)) if site.causal else None
+                axes = ("head", "query", "key")
+                yield Case(f"{what}, bias", encoding, biased, {}, size, facts, seen, "bias", axes=axes)
             if "attend" in functions or ("forward" in functions and uses - {"embed"}):
-                yield _attended(encoding, ids, what, facts, "attend" if "attend" in functions else "forward", rng)
+                function = "attend" if "attend" in functions else "forward"
+                yield _attended(encoding, ids, what, size, facts, function, rng)
 
 
-def _attended(encoding, ids: Tensor, what: str, facts: dict, function: str, rng: np.random.Generator) -> Case:
+def _attended(
+    encoding, ids: Tensor, what: str, size: dict, facts: dict, function: str, rng: np.random.Generator
+) -> Case:
     """Softmax attention of one sentence under the encoding: a reference attend(h, q, k, v, allowed, w) → [T, D] says it
     for head h, q, k and v [T, D]."""
     heads, length = facts["heads"], ids.shape[1]
     inputs = {name: rng.normal(size=(heads, length, facts["head_dim"])) for name in ("q", "k", "v")}
-    mask = Mask(ids, ids, paddle.ones([1, length], "bool"), facts["causal"], encoding)
+    valid = paddle.ones([1, length], "bool")
 
-    def ours(tensors: dict[str, Tensor]) -> Tensor:
-        q, k = encoding.query(tensors["q"][None], ids), encoding.key(tensors["k"][None], ids)
+    def call(encoding, tensors: dict[str, Tensor]) -> Tensor:
+        places = encoding.remap(ids, None)
+        mask = Mask(places, places, valid, facts["causal"], encoding)
+        q, k = encoding.query(tensors["q"][None], places), encoding.key(tensors["k"][None], places)
         scores = paddle.matmul(q, k, transpose_y=True)
-        relative = encoding.scores(q, k, ids, ids)
+        relative = encoding.scores(q, k, places, places)
         scores = (scores if relative is None else scores + relative) * facts["head_dim"] ** -0.5
         weights = F.softmax(mask.add_to(scores), -1)
-        term = encoding.values(weights, ids, ids)
+        term = encoding.values(weights, places, places)
         context = paddle.matmul(weights, tensors["v"][None])
         return (context if term is None else context + term)[0]
 
-    allowed = mask.allowed()[0, 0].expand([length, length]).numpy()
-    return Case(
-        f"{what}, attention", encoding, ours, inputs, {**facts, "allowed": allowed, "h": "each"}, function=function
-    )
+    allowed = Mask(ids, ids, valid, facts["causal"], encoding).allowed()[0, 0].expand([length, length]).numpy()
+    facts = {**facts, "allowed": allowed, "h": "each"}
+    axes = ("head", "position", "channel")
+    return Case(f"{what}, attention", encoding, call, inputs, size, facts, function=function, axes=axes)

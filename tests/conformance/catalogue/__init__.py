@@ -8,7 +8,8 @@ Each is an edit of a right class, named by
 - kind/name of a component that is shipped ("attention/gated").
 
 A file of this folder holds those of a kind as tables, by the right class: `WRONG`, `WRONG_IN_A_FILE` (seen where the class
-stands in a file), `UNREAD` (an option that no line reads) and `RIGHT` (another right class).
+stands in a file), `UNREAD` (an option that no line reads) and `RIGHT` (another right class). `headlines` has those that are
+judged by the words of a report.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from catalogue import (
     attention,
     feed_forward,
     head,
+    headlines,
     kernel,
     norm,
     placement,
@@ -37,7 +39,9 @@ from catalogue import (
 )
 from paddle_tfm import create_registry
 
-TABLES = (attention, feed_forward, head, kernel, norm, placement, position, search, texts, training, whole_model)
+TABLES = (
+    attention, feed_forward, head, headlines, kernel, norm, placement, position, search, texts, training, whole_model
+)  # fmt: skip
 RIGHT_CLASSES = Path(__file__).parent / "right"
 AS_KIND = {  # of ordinary layers
     "full_width": "attention",
@@ -45,6 +49,7 @@ AS_KIND = {  # of ordinary layers
     "ordinary_attention": "attention",
     "ordinary_norm": "norm",
     "ordinary_position": "position",
+    "self_attention": "attention",
     "transformer": "encoder-decoder",
 }
 MASK = {"ordinary_attention": "allowed", "full_width": "allowed"}  # what their masks say
@@ -59,6 +64,8 @@ class Edited:
     changes: tuple[tuple[str, str], ...]
     caught_by: str = ""  # "": it is right as well, and no check may fail
     unread: str = ""  # the option that it does not read
+    says: str = ""  # words of the first line of its report
+    known: str = ""  # the component whose formula it nearly is
     table: str = ""  # the file of this folder
 
     def __str__(self) -> str:
@@ -134,7 +141,12 @@ def _rows(name: str):
 WRONG = [wrong(of, *row) for _, of, row in _rows("WRONG")]
 WRONG_IN_A_FILE = [wrong(of, *row) for _, of, row in _rows("WRONG_IN_A_FILE")]
 UNREAD = [wrong(of, *row, "options", unread=option) for _, of, (*row, option) in _rows("UNREAD")]
-RIGHT = [Edited(of, *row, table=table) for table, of, row in _rows("RIGHT")]
+RIGHT = [Edited(of, name, tuple(changes), table=table) for table, of, (name, changes) in _rows("RIGHT")]
+HEADLINES = [Edited(of, name, tuple(changes), says=words) for _, of, (name, changes, words) in _rows("HEADLINES")]
+FORMULAS = [
+    Edited(of, name, tuple(changes), known=known, says=words)
+    for _, of, (name, changes, known, words) in _rows("FORMULAS")
+]
 
 
 def one_of_each_table(cases: list[Edited]) -> set[Edited]:

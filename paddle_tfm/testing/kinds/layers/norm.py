@@ -18,6 +18,7 @@ from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, diffe
 WIDTH, ROWS, LENGTH = 32, 24, 6
 UNEVEN = 20  # a width that 8 and 16 do not divide: blocks of channels have a rest
 MAX_GAP = 0.15  # what running statistics of one batch may be off
+LARGE, MAX_GROWTH = 10.0, 2.2  # of inputs; what is no norm at all, as x itself, gives 2
 MAX_MOVE = 2e-3  # of the output, under a change that it is invariant to
 FAR, HALF_UNIT, ROUNDINGS = 1e3, 2.0**-24, 64  # of float32; a square loses FAR times as much as rounding
 BATCHES = (range(4), range(4, 10), range(10, ROWS))  # the sentences, in batches of unequal size
@@ -98,6 +99,11 @@ def own_positions(subject: ComponentUnderTest) -> Result:
 )
 def invariances(subject: ComponentUnderTest) -> Result:
     moves = _moves(subject, WIDTH)
+    probe = NormProbe(subject)
+    probe.norm.eval()
+    once, twice = (float(np.abs(probe(probe.x * factor)).mean()) for factor in (LARGE, 2.0 * LARGE))
+    if twice > MAX_GROWTH * once:
+        return Failed(f"an input that is twice as large gives {twice / once:.2g} times the output")
     for change in sorted(subject.cls.invariances):
         if moves[change] >= MAX_MOVE:
             return Failed(f"it says that it is invariant to {change}, and moves by {moves[change]:.2g}")
