@@ -24,6 +24,7 @@ from pathlib import Path
 
 from catalogue import (
     attention,
+    blind_spots,
     feed_forward,
     head,
     kernel,
@@ -37,7 +38,7 @@ from catalogue import (
 )
 from paddle_tfm import create_registry
 
-TABLES = (attention, feed_forward, head, kernel, norm, placement, position, search, texts, training, whole_model)
+TABLES = (attention, blind_spots, feed_forward, head, kernel, norm, placement, position, search, texts, training, whole_model)
 RIGHT_CLASSES = Path(__file__).parent / "right"
 AS_KIND = {  # of ordinary layers
     "full_width": "attention",
