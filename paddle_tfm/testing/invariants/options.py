@@ -17,9 +17,9 @@ from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.model_under_test import same_draws
 from paddle_tfm.testing.models.scene import Scene, make_batch
 from paddle_tfm.testing.models.size import LONG_TEXT
-from paddle_tfm.testing.other_options import OPTIONS, AtAllSites, choices_of, each_option
+from paddle_tfm.testing.other_options import OPTIONS, AtAllSites, choices_of, each_option, numbers_of
 from paddle_tfm.testing.report import CHECKS, FAIL, check
-from paddle_tfm.testing.results import Failed, Note, Result, Skip
+from paddle_tfm.testing.results import NOT_FINITE, Failed, Note, Result, Skip
 
 DROPOUT, SMOOTHING, STEPS, RATE, SEED = 0.1, 0.1, 3, 0.1, 7
 SMALL = 1e-6
@@ -38,28 +38,45 @@ def options(subject) -> Result:
 
 
 LAWS = frozenset({"runs", "modes", "trains", "causal", "padding", "cached", "dropout"})
+LAWS_OF_NUMBERS = frozenset({"causal", "padding", "cached", "neighbours", "groups"})  # whatever a number is
 
 
 @check(
     *LAYERS,
-    invariant="the checks also pass with its other choices, and with each switch turned",
+    invariant="the checks also pass with its other choices, and with each switch turned; no future leak, no effect of "
+    "padding or neighbours, and the same from the cache, with small and large numbers too",
     consequence="a recipe that sets the option trains an unchecked variant",
-    hint="the lines of that choice alone: each has its own mask, its own cache, its own dropout",
+    hint="the lines of that choice alone: each has its own mask, its own cache, its own dropout; what a number caps, "
+    "clips or counts: hidden keys, or other sentences, among them",
 )
 def choices(subject: ComponentUnderTest) -> Result:
     looked_at = []
+    for laws, others in ((LAWS, choices_of(subject)), (LAWS_OF_NUMBERS, numbers_of(subject))):
+        for name, value in others:
+            if failed := _breaks(subject, name, value, laws):
+                return failed
+            looked_at.append(f"`{name}` {value}")
+    return (
+        Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choices, switches or numbers")
+    )
+
+
+def _breaks(subject: ComponentUnderTest, name: str, value: object, laws: frozenset[str]) -> Failed | None:
+    """Failed where one of these laws does not hold with an option at this value; None also where it is refused."""
     own = {key: value for key, value in subject.spec.items() if key != "name"}
-    for name, value in choices_of(subject):
-        try:
-            varied = AtAllSites(subject.registry, subject.kind, subject.name, {**own, name: value})
-        except UserError:  # it is refused, beside the others as they are
-            continue
-        varied.long_scenes = []
-        for each in CHECKS[subject.kind]:
-            if each.name in LAWS and (outcome := each.run(varied)).status == FAIL:
+    try:
+        varied = AtAllSites(subject.registry, subject.kind, subject.name, {**own, name: value})
+    except UserError:  # beside the others as they are
+        return None
+    varied.long_scenes = varied.scenes_of_equal_sizes = []
+    if laws is LAWS_OF_NUMBERS:
+        for scene in varied.scenes:  # float64: where a number enlarges everything, it enlarges rounding
+            vars(scene)["evaluated_model"] = scene.model("float64")
+    for each in CHECKS[subject.kind]:
+        if each.name in laws and (outcome := each.run(varied)).status == FAIL:
+            if laws is LAWS or not (outcome.raised or NOT_FINITE in outcome.detail):  # a number may be absurd
                 return Failed(f"with `{name}` {value}, {each.name}: {outcome.detail}", raised=outcome.raised)
-        looked_at.append(f"`{name}` {value}")
-    return Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choices or switches")
+    return None
 
 
 def _observed(scene: Scene) -> Iterator[np.ndarray]:

@@ -13,9 +13,9 @@ WRONG = {
         ("a gain that each pass makes again", _CONTEXT,
          _CONTEXT + " * paddle.create_parameter([self.heads, 1, 1], scores.dtype, "
          "default_initializer=paddle.nn.initializer.Constant(1.0))", "registered"),
-        ("a parameter in a class that is no layer", "        self.dropout = Dropout(dropout)",
-         "        self.dropout = Dropout(dropout)\n        self.bag = type('Bag', (), {})()\n"
-         "        self.bag.mix, self.query.bias = self.query.bias, None", "registered"),
+        ("the queries' matrix in a class that is no layer", "self.query = Linear(d_model, d_model)",
+         "self.query = type('Bag', (), {'layer': Linear(d_model, d_model), '__call__': lambda self, x: self.layer(x)})()",
+         "registered"),
         ("B = T taken for [T, B, C]", "q = info.encoding.query(self.split(self.query(x)), info.positions)",
          "x = x.transpose([1, 0, 2]) if x.shape[0] == x.shape[1] > 1 else x\n"
          "        q = info.encoding.query(self.split(self.query(x)), info.positions)", "neighbours"),
@@ -37,9 +37,9 @@ WRONG = {
         ("w in the place of 1 + w, from 0", "default_initializer=nn.initializer.Constant(1.0)", "is_bias=True", "gain"),
         ("times sqrt(d_model) once more", "* self.weight + self.bias",
          "* self.weight * x.shape[-1] ** 0.5 + self.bias", "gain"),
-        ("a gain in a dictionary of the module", "        self.bias = self.create_parameter([d_model], is_bias=True)",
-         "        self.bias = self.create_parameter([d_model], is_bias=True)\n"
-         "        Norm.gains, self.weight = {**getattr(Norm, 'gains', {}), id(self): self.weight}, None", "registered"),
+        ("a shift that the first call makes, in a list", "* self.weight + self.bias",
+         "* self.weight + self.bias + self.__dict__.setdefault('more', "
+         "[self.create_parameter(self.bias.shape, is_bias=True)])[0]", "registered"),
     ],
     "sharp_and_sparse:CapOfScores": [
         ("the cap after the mask", "capped = self.cap * paddle.tanh(scores / self.cap) + mask.dense(scores.dtype)",
