@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,31 +52,31 @@ LAWS_OF_NUMBERS = frozenset({"causal", "padding", "cached", "neighbours", "group
 )
 def choices(subject: ComponentUnderTest) -> Result:
     looked_at = []
+    own = {key: value for key, value in subject.spec.items() if key != "name"}
     for laws, others in ((LAWS, choices_of(subject)), (LAWS_OF_NUMBERS, numbers_of(subject))):
         for name, value in others:
-            if failed := _breaks(subject, name, value, laws):
-                return failed
+            try:
+                varied = AtAllSites(subject.registry, subject.kind, subject.name, {**own, name: value})
+            except UserError:  # it is refused, beside the others as they are
+                continue
+            if failed := _broken(varied, laws):
+                return replace(failed, text=f"with `{name}` {value}, {failed.text}")
             looked_at.append(f"`{name}` {value}")
-    return (
-        Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choices, switches or numbers")
-    )
+    return Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choices and no numbers")
 
 
-def _breaks(subject: ComponentUnderTest, name: str, value: object, laws: frozenset[str]) -> Failed | None:
-    """Failed where one of these laws does not hold with an option at this value; None also where it is refused."""
-    own = {key: value for key, value in subject.spec.items() if key != "name"}
-    try:
-        varied = AtAllSites(subject.registry, subject.kind, subject.name, {**own, name: value})
-    except UserError:  # beside the others as they are
-        return None
+def _broken(varied: AtAllSites, laws: frozenset[str]) -> Failed | None:
+    """The first of these laws that does not hold. Of numbers, which may be absurd, an error says nothing."""
     varied.long_scenes = varied.scenes_of_equal_sizes = []
-    if laws is LAWS_OF_NUMBERS:
-        for scene in varied.scenes:  # float64: where a number enlarges everything, it enlarges rounding
+    numbers = laws is LAWS_OF_NUMBERS
+    if numbers:
+        varied.scenes = varied.scenes[:1]
+        for scene in varied.scenes:  # in float64: where a number enlarges everything, it enlarges rounding too
             vars(scene)["evaluated_model"] = scene.model("float64")
-    for each in CHECKS[subject.kind]:
+    for each in CHECKS[varied.kind]:
         if each.name in laws and (outcome := each.run(varied)).status == FAIL:
-            if laws is LAWS or not (outcome.raised or NOT_FINITE in outcome.detail):  # a number may be absurd
-                return Failed(f"with `{name}` {value}, {each.name}: {outcome.detail}", raised=outcome.raised)
+            if not (numbers and (outcome.raised or NOT_FINITE in outcome.detail)):
+                return Failed(f"{each.name}: {outcome.detail}", raised=outcome.raised)
     return None
 
 

@@ -23,7 +23,7 @@ IS_WAVE, MOVES, OFF = 1e-4, 1e-2, 0.02  # of its height; of an exponent
     "position",
     invariant="with a `base`, rates go down from 1 to about 1 / base, evenly in powers of it",
     consequence="the longest wavelength is another than the recipe says: far words look alike, or all words look near",
-    hint="base ** (-2i / D) for the pair i of D / 2: i counted in pairs or in channels, the factor 2, the D",
+    hint="base ** (-2i / D) for pair i of D / 2: whether i counts pairs or channels, the factor 2, which D",
 )
 def rates(subject: ComponentUnderTest) -> Result:
     name = next((name for name in NAMES if subject.takes(name)), "")
