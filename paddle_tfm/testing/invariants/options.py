@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,14 +27,7 @@ SMALL = 1e-6
 
 @check(*COMPONENTS, **OPTIONS)
 def options(subject) -> Result:
-    def observe(others: Mapping[str, object]) -> Iterator[np.ndarray]:
-        varied = copy.copy(subject)
-        varied.spec = {**subject.spec, **others}
-        value = varied.at(subject.site_names) if subject.site_names else varied.spec
-        size = subject.scenes[0].size
-        return _observed(Scene(varied, size, varied.settings(size, value), "with another option"))
-
-    return each_option(subject, observe)
+    return each_option(subject, lambda others: _observed(_with_option(subject, others)))
 
 
 LAWS = frozenset({"runs", "modes", "trains", "causal", "padding", "cached", "dropout"})
@@ -53,31 +45,47 @@ LAWS_OF_NUMBERS = frozenset({"causal", "padding", "cached", "neighbours", "group
 def choices(subject: ComponentUnderTest) -> Result:
     looked_at = []
     own = {key: value for key, value in subject.spec.items() if key != "name"}
-    for laws, others in ((LAWS, choices_of(subject)), (LAWS_OF_NUMBERS, numbers_of(subject))):
-        for name, value in others:
-            try:
-                varied = AtAllSites(subject.registry, subject.kind, subject.name, {**own, name: value})
-            except UserError:  # it is refused, beside the others as they are
-                continue
-            if failed := _broken(varied, laws):
-                return replace(failed, text=f"with `{name}` {value}, {failed.text}")
-            looked_at.append(f"`{name}` {value}")
+    for name, value in choices_of(subject):
+        try:
+            varied = AtAllSites(subject.registry, subject.kind, subject.name, {**own, name: value})
+        except UserError:  # it is refused, beside the others as they are
+            continue
+        varied.long_scenes = varied.scenes_of_equal_sizes = []
+        for each in CHECKS[subject.kind]:
+            if each.name in LAWS and (outcome := each.run(varied)).status == FAIL:
+                return Failed(f"with `{name}` {value}, {each.name}: {outcome.detail}", raised=outcome.raised)
+        looked_at.append(f"`{name}` {value}")
+    for name, value in numbers_of(subject):
+        try:
+            broken = _broken_by_a_number(_with_option(subject, {name: value}))
+        except Exception:  # a number may be absurd
+            continue
+        if broken:
+            return Failed(f"with `{name}` {value}, {broken}")
+        looked_at.append(f"`{name}` {value}")
     return Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choices and no numbers")
 
 
-def _broken(varied: AtAllSites, laws: frozenset[str]) -> Failed | None:
-    """The first of these laws that does not hold. Of numbers, which may be absurd, an error says nothing."""
-    varied.long_scenes = varied.scenes_of_equal_sizes = []
-    numbers = laws is LAWS_OF_NUMBERS
-    if numbers:
-        varied.scenes = varied.scenes[:1]
-        for scene in varied.scenes:  # in float64: where a number enlarges everything, it enlarges rounding too
-            vars(scene)["evaluated_model"] = scene.model("float64")
+def _broken_by_a_number(scene: Scene) -> str:
+    """The first law that does not hold in a scene, whatever its numbers are, in words; "" where all do. In float64:
+    where a number enlarges everything, it enlarges rounding too."""
+    varied: Any = scene.subject
+    varied.scenes, varied.long_scenes, varied.scenes_of_equal_sizes = [scene], [], []
+    vars(scene)["evaluated_model"] = scene.model("float64")
     for each in CHECKS[varied.kind]:
-        if each.name in laws and (outcome := each.run(varied)).status == FAIL:
-            if not (numbers and (outcome.raised or NOT_FINITE in outcome.detail)):
-                return Failed(f"{each.name}: {outcome.detail}", raised=outcome.raised)
-    return None
+        if each.name in LAWS_OF_NUMBERS and (outcome := each.run(varied)).status == FAIL:
+            if not outcome.raised and NOT_FINITE not in outcome.detail:
+                return f"{each.name}: {outcome.detail}"
+    return ""
+
+
+def _with_option(subject: ComponentUnderTest, others: Mapping[str, object]) -> Scene:
+    """The first scene of a component, with these options too."""
+    varied = copy.copy(subject)
+    varied.spec = {**subject.spec, **others}
+    value = varied.at(subject.site_names) if subject.site_names else varied.spec
+    size = subject.scenes[0].size
+    return Scene(varied, size, varied.settings(size, value), "with another option")
 
 
 def _observed(scene: Scene) -> Iterator[np.ndarray]:
