@@ -56,7 +56,7 @@ def registered(model_under_test: ModelUnderTest) -> Result:
     names: dict[int, str] = {}
     for name, tensor in model.state_dict().items():
         if id(tensor) in names:
-            return Failed(f"{name} and {names[id(tensor)]} are one tensor, saved twice")
+            return Failed(f"{name} and {names[id(tensor)]} are one tensor, saved twice: hold it in a tuple")
         names[id(tensor)] = name
     for name, tensor in model_under_test.model(moved=False).state_dict().items():
         if id(tensor) in names:

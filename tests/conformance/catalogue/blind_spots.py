@@ -130,9 +130,9 @@ RIGHT = {
             ("self.add(x, self.across(x, memory, memory_mask), self.norms[1])",
              "self.add(x, lambda y: self.across(y, memory, memory_mask), self.norms[1])"),
             ("self.add(x, self.think(x), self.norms[-1])", "self.add(x, self.think, self.norms[-1])"),
-            ("        y = self.embed(tgt", "        x = self.last(x)\n        y = self.embed(tgt"),
-            ("return self.output(y)", "return self.output(self.last(y))"),
-            ("        self.output = ", "        self.last = nn.LayerNorm(d_model)\n        self.output = "),
+            ("        y = self.embed(tgt", "        x = self.last[0](x)\n        y = self.embed(tgt"),
+            ("return self.output(y)", "return self.output(self.last[1](y))"),
+            ("        self.output = ", "        self.last = nn.LayerList([nn.LayerNorm(d_model), nn.LayerNorm(d_model)])\n        self.output = "),
         )),
         ("windows of four words in the decoder", (
             ("past = past.unsqueeze([0, 1])",
