@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from paddle_tfm.errors import UserError
+from paddle_tfm.language import _
 
 FILE_MODULE = "paddle_tfm_file_"  # the module of a `--plugin` file is called so, and then as the file
 ENTRY_POINTS = "paddle_tfm"  # the group through which installed packages bring plugins
@@ -65,7 +66,13 @@ def of_plugin(error: BaseException) -> PluginError | None:
 
 
 def summary(error: BaseException) -> str:
-    """Type and sentence of an error on one line, without what Paddle adds for those who develop it."""
+    """Type and sentence of an error on one line, without what Paddle adds for those who develop it. A layer that lacks
+    what `nn.Layer` makes in its constructor is told so: Paddle names one of its own attributes."""
+    if isinstance(error, AttributeError) and (paddle := sys.modules.get("paddle")) is not None:
+        if isinstance(error.obj, paddle.nn.Layer) and error.name in vars(paddle.nn.Layer()):
+            return _("the constructor of {name} must call `super().__init__()` first").format(
+                name=type(error.obj).__name__
+            )
     text = " ".join(_NOT_FOR_USERS.sub("", str(error)).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

@@ -22,7 +22,7 @@ class PositionalEncoding(LayerComponent):
         site: where the attention stands; `site.causal` in the decoder's self-attention.
 
     Invariances: positions alone matter; a relative encoding does not change when all positions are shifted.
-    Expected failures: `expected_failures` names checks such as "direction" and "relative", each with a reason.
+    Expected failures: `expected_failures` names checks such as "relative" and "nearness", each with a reason.
     Raises: ValueError in the constructor, where an option is out of range or the site makes no sense.
 
     Example::
@@ -30,8 +30,6 @@ class PositionalEncoding(LayerComponent):
         from paddle_tfm.protocols import PositionalEncoding
 
         class LinearDistance(PositionalEncoding):  # scores fall with distance, in all heads alike
-            expected_failures = {"direction": "both directions get the same bias"}
-
             def __init__(self, slope: float = 0.1):
                 super().__init__()
                 self.slope = slope

@@ -111,6 +111,13 @@ def _registered_by(module) -> list[type]:
     return [target for target in targets if isinstance(target, type)]
 
 
+def _names(cls: type, module) -> Iterator[tuple[str, str]]:
+    """(kind, name) under which the hooks of a module register a class."""
+    for kind, table in _registered(module).items():
+        items = table.items() if isinstance(table, Mapping) else ()
+        yield from ((kind, name) for name, item in items if getattr(item, "target", item) is cls)
+
+
 def _registered(module) -> dict[str, object]:
     """Kind → what the hook of a module returns for it."""
     hooks, registered = _hooks(module), {}
@@ -179,6 +186,9 @@ def _attribute(module, name: str, place: str) -> type:
 
 def _component(cls: type, registry: Registry) -> tuple[str, str]:
     if getattr(cls, "kind", None) not in KINDS:
+        module = sys.modules[cls.__module__]
+        for kind, name in _names(cls, module):
+            raise UserError(no_component(kind, name, cls, str(getattr(module, "__file__", ""))))
         text = _(
             "{name} is no component: it subclasses none of paddle_tfm.protocols. An ordinary layer is checked with "
             "--as {others} or {as_kinds}"
@@ -191,15 +201,21 @@ def _component(cls: type, registry: Registry) -> tuple[str, str]:
 
 
 def not_registered(kind: str, name: str, registry: Registry) -> str:
-    """Why no recipe can name a component that was checked, and what its file lacks; "" if one can."""
+    """Why no recipe can name a component that was checked, and what is to be changed; "" if one can."""
     if kind == LISTENER:
         return ""
     entry = registry.entry(kind, name)
     if entry.provider.plugin in registry.plugins.providers or isinstance(entry.target, str):
         return ""
     hook = KINDS[kind]
-    if entry.target in _registered_by(sys.modules[entry.target.__module__]):
-        return ""
+    for its_kind, its_name in _names(entry.target, sys.modules[entry.target.__module__]):
+        taken = registry.tables[its_kind].get(its_name)
+        if taken is None or taken.target is entry.target:
+            return ""
+        return (
+            f"the name '{its_name}' is taken: plugin '{taken.provider.plugin}' registers a {its_kind} of that name, so "
+            f"no recipe can name {name}; give it another one in `{hook}`"
+        )
     return (
         f"{name} is not registered, so no recipe can name it: add a function `{hook}` marked with `@hookimpl` that "
         f"returns {{'{name.lower()}': {name}}}"

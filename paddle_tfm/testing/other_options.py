@@ -24,6 +24,8 @@ SMALL = (1, 10)  # what counts steps acts early
 SWITCHED_ON = 0.1
 NO_CHOICE = "no-such-choice"
 MOST_CHOICES = 8  # of an option, tried
+EXTREMES = (0.01, 100.0)  # times a number's default: what acts on large numbers only acts on those of a small model too
+FEW, UNSET = (1, 2), (0.5, 2.0)  # of a whole number; of a number that is not set
 
 Observe = Callable[[Mapping[str, object]], Iterator[np.ndarray]]
 
@@ -61,6 +63,21 @@ def choices_of(subject: ComponentUnderTest) -> Iterator[tuple[str, object]]:
         else:
             continue
         yield from ((name, value) for value in values[:MOST_CHOICES])
+
+
+def numbers_of(subject: ComponentUnderTest) -> Iterator[tuple[str, object]]:
+    """(option, value) of small and large values of all numbers, of those too that are None unless they are set."""
+    for name, option in subject.registry.options(subject.kind, subject.name).items():
+        default, kinds = (
+            subject.spec.get(name, option.default),
+            {option.annotation, *typing.get_args(option.annotation)},
+        )
+        values: list[object] = []
+        if isinstance(default, float) or (default is None and float in kinds):
+            values += [factor * default for factor in EXTREMES] if default else UNSET
+        elif (isinstance(default, int) and not isinstance(default, bool)) or (default is None and int in kinds):
+            values += FEW
+        yield from ((name, value) for value in values if value != default)
 
 
 def switched_on(subject: ComponentUnderTest) -> Iterator[tuple[str, ComponentUnderTest]]:

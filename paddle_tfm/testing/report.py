@@ -27,13 +27,16 @@ class Check:
     each_scene: bool = False
     information: bool = False
     long: bool = False  # also with texts of more than 70 tokens
+    equal: bool = False  # also with as many sentences as tokens and heads
     decisive: bool = False  # where it fails, what else is seen says nothing
 
     def run(self, subject) -> Outcome:
         """Try it on everything that `subject` offers; the first failure ends it. An error is a failure too."""
         notes = []
-        targets = subject.scenes if self.each_scene else [subject]
-        for target in [*targets, *subject.long_scenes] if self.long else targets:
+        targets = [*subject.scenes] if self.each_scene else [subject]
+        targets += subject.long_scenes if self.long else []
+        targets += subject.scenes_of_equal_sizes if self.equal else []
+        for target in targets:
             result = self.once(target)
             if isinstance(result, Skip):
                 return Outcome(self, SKIP, result.text)
@@ -171,13 +174,14 @@ def check(
     each_scene: bool = False,
     information: bool = False,
     long: bool = False,
+    equal: bool = False,
     decisive: bool = False,
 ):
     """Register the function below as a check of these kinds, under its own name or `name`."""
 
     def register(function: Callable[[object], Result]) -> Callable[[object], Result]:
         label = name or function.__name__
-        new = Check(label, invariant, consequence, hint, function, each_scene, information, long, decisive)
+        new = Check(label, invariant, consequence, hint, function, each_scene, information, long, equal, decisive)
         for kind in kinds:
             CHECKS.setdefault(kind, []).append(new)
         return function

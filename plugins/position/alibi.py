@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import paddle
 from paddle import Tensor
@@ -28,10 +27,6 @@ class ALiBi(PositionalEncoding):
     Raises:
         ValueError: `num_heads` is below 1.
     """
-
-    expected_failures: ClassVar[dict[str, str]] = {
-        "direction": "both directions get the same bias: to an encoder, before and after are alike"
-    }
 
     def __init__(self, num_heads: int, site: LayerSite):
         super().__init__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
 
 import paddle
 import paddle.nn.functional as F
@@ -39,10 +38,6 @@ class FIRE(PositionalEncoding):
     Raises:
         ValueError: `width` is below 1 or above 65,536, or `threshold` is not positive.
     """
-
-    expected_failures: ClassVar[dict[str, str]] = {
-        "direction": "both directions get the same bias: to an encoder, before and after are alike"
-    }
 
     def __init__(self, num_heads: int, width: int = 32, threshold: float = 512.0, layerwise: bool = False):
         super().__init__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import paddle
 import paddle.nn.functional as F
@@ -33,10 +33,6 @@ class Kerple(PositionalEncoding):
     Raises:
         ValueError: `kernel` is neither.
     """
-
-    expected_failures: ClassVar[dict[str, str]] = {
-        "direction": "both directions get the same bias: to an encoder, before and after are alike"
-    }
 
     def __init__(self, num_heads: int, kernel: Literal["log", "power"] = "log"):
         super().__init__()

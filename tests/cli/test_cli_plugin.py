@@ -79,6 +79,33 @@ def test_an_ordinary_layer_that_a_hook_returns_is_named_with_what_checks_it(comm
     assert advice[0] == "paddle-tfm" and call(*advice[1:], "--only", "invariances").status == 0
 
 
+def test_a_class_that_a_hook_returns_is_told_its_protocol_by_its_own_name_too():
+    Path("mine.py").write_text(ORDINARY, "utf-8")
+    done = call("plugin", "check", "mine.py:Mine")
+    assert done.status == 2 and "Mine must subclass paddle_tfm.protocols.Norm; `" in done.err
+
+
+MINE = ORDINARY.replace("nn.Layer", "Norm").replace("from paddle import nn", "from paddle_tfm.protocols import Norm")
+
+
+@pytest.mark.parametrize(
+    "was, becomes, status, sentence",
+    [
+        ('"mine"', '"layer"', 0, "the name 'layer' is taken: plugin 'norm' registers a norm of that name, so no recipe"),
+        ("forward(self, x)", "forward(self, x, valid=None, positions=None, *, more=1)", 0, "1 pass\n"),
+        ("", "", 1, "`Mine.forward(self, x)` must take what it is called with: `def forward(self, x, valid=None, "),
+        ("super().__init__()", "self.eps = self.create_parameter([1])", 2,
+         "the constructor of Mine must call `super().__init__()` first"),
+    ],
+)  # fmt: skip
+def test_what_is_written_wrongly_before_any_formula_is_said(was, becomes, status, sentence):
+    right = MINE if was == "" else MINE.replace("forward(self, x)", "forward(self, x, valid=None, positions=None)")
+    was = was if was in right else "forward(self, x, valid=None, positions=None)"
+    Path("mine.py").write_text(right.replace(was, becomes) if was else right, "utf-8")
+    done = call("plugin", "check", "mine.py", "--only", "runs")
+    assert done.status == status and sentence in done.out + done.err
+
+
 def test_a_hook_that_returns_no_names_is_told_what_it_must_return():
     Path("mine.py").write_text(ORDINARY.replace('{"mine": Mine}', "[Mine]"), "utf-8")
     done = call("plugin", "check", "mine.py")
@@ -151,7 +178,7 @@ def test_an_ordinary_layer_is_checked_as_it_is():
     done = call("plugin", "check", "--as", "attention", f"{file}:Twin", "--only", "registered")
     assert done.status == 1
     assert "is used, and not among the model's parameters" in done.out
-    assert "mask `mask` [B, Tq, Tk]: True where it may look" in done.out
+    assert "mask `mask` [B, Tq, Tk]: True where it may look; all places of a text are alike to it" in done.out
 
 
 def test_a_whole_model_is_checked_from_outside():

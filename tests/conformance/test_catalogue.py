@@ -20,7 +20,7 @@ from catalogue import (
     source,
 )
 
-from paddle_tfm import create_registry
+from paddle_tfm import create_registry, place
 from paddle_tfm.testing import FAIL, INFO, PASS, examine, with_class
 from paddle_tfm.testing.catalogue import CHECKS
 from paddle_tfm.testing.lookup import examine_class, load
@@ -108,8 +108,21 @@ def test_texts_that_a_whole_model_does_not_take_are_in_the_notes():
     assert notes(64) == ("not with texts of 72 words, which it does not take: AssertionError: too long",)
 
 
+def test_where_norms_stand_in_a_whole_model_is_said():
+    pre = next(edit for edit in RIGHT if edit.of == "transformer" and edit.name.startswith("pre-norm"))
+    for text, kind in ((source("transformer"), "post-norm"), (pre.source(), "pre-norm")):
+        said = report(text, "transformer", frozenset({"own_norms"}))["own_norms"]
+        assert (said.status, said.detail) == (PASS, f"the encoder: {kind}; the decoder: {kind}")
+
+
+def test_what_is_paddles_own_is_a_remark():
+    said = report(source("sharp_and_sparse:SiluGate"), "sharp_and_sparse:SiluGate", frozenset({"extremes"}))["extremes"]
+    assert said.status == PASS
+    assert ("by Paddle's own F.silu" in said.detail) == place.on_cpu()
+
+
 def test_the_catalogue_is_as_large_as_it_was():
-    assert len(WRONG) >= 485 and len(RIGHT) + len(RIGHT_CLASSES) >= 115
+    assert len(WRONG) >= 540 and len(RIGHT) + len(RIGHT_CLASSES) >= 155
     assert len({str(wrong) for wrong in WRONG}) == len(WRONG)
     assert {of for of in RIGHT_CLASSES if ":" not in of} <= {wrong.of for wrong in [*WRONG, *HEADLINES]}
     assert len([wrong for wrong in WRONG if "/" in wrong.of]) >= 15  # of components that are shipped

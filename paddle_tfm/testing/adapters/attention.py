@@ -200,13 +200,14 @@ class Call:
         return failures
 
     def description(self) -> str:
-        """What was worked out about the mask, for people."""
+        """What was worked out about the mask, and about positions, for people."""
+        places = "it tells places apart by itself" if self.has_positions else "all places of a text are alike to it"
         if self.mask is None:
-            return "it takes no mask"
+            return f"it takes no mask; {places}"
         convention, dimensions = form = self.form or next(self._forms())
         if form == OF_LENGTHS:
-            return f"`{self.mask}` [B, Tq]: {LENGTHS}"
-        return f"mask `{self.mask}` {SHAPES[dimensions]}: {CONVENTIONS[convention]}"
+            return f"`{self.mask}` [B, Tq]: {LENGTHS}; {places}"
+        return f"mask `{self.mask}` {SHAPES[dimensions]}: {CONVENTIONS[convention]}; {places}"
 
 
 def _called(names: list[str], usual: tuple[str, ...]) -> str | None:

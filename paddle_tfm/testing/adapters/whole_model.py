@@ -19,6 +19,7 @@ from paddle_tfm.testing.models.model_under_test import Dtype, ModelUnderTest, dr
 VOCABULARY, MAX_LENGTH, FIRST_WORD, WORD = 17, 96, 3, 5
 LENGTHS = ((6, 3, 4), (4, 6, 2))  # of sources, of targets
 LONG_LENGTHS = ((70, 3, 4), (4, 72, 2))
+EQUAL_LENGTHS = ((4, 2, 4, 3), (4, 3, 2, 4))  # as many sentences as tokens and heads
 STEPS = 30  # of training, after which a gate that was shut is open
 LONGEST = max(map(max, LONG_LENGTHS))
 SIZES = {"d_model": 32, "num_heads": 4, "head_dim": 8, "d_ff": 48, "layers": 2, "vocabulary": VOCABULARY}
@@ -42,7 +43,7 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         self.cls, self.options, self.pad_id = cls, options, pad_id
         self.expected_failures: Mapping[str, str] = getattr(cls, "expected_failures", {})
         self.kind, self.name = WHOLE_MODEL, cls.__name__
-        self.lengths = LENGTHS
+        self.lengths: tuple[tuple[int, ...], tuple[int, ...]] = LENGTHS
         self.scenes = [self]
         try:
             model = self.model()
@@ -58,8 +59,9 @@ class WholeModel(ModelUnderTest[nn.Layer]):
             raise UserError(
                 f"{cls.__name__}(…)(source [3, 6], target_in [3, 6]) fails: {type(error).__name__}: {text}{wrap}"
             ) from error
-        long = copy.copy(self)
-        long.lengths = LONG_LENGTHS
+        long, equal = copy.copy(self), copy.copy(self)
+        long.lengths, equal.lengths = LONG_LENGTHS, EQUAL_LENGTHS
+        self.scenes_of_equal_sizes = (equal,)
         refusal = long._refusal()
         self.long_scenes = () if refusal else (long,)
         self.notes = (f"not with texts of {LONGEST} words, which it does not take: {refusal}",) if refusal else ()
@@ -74,7 +76,8 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         return ""
 
     def __str__(self) -> str:
-        return "" if self.lengths is LENGTHS else f"texts of {LONGEST} words"
+        names = {LONG_LENGTHS: f"texts of {LONGEST} words", EQUAL_LENGTHS: "4 sentences of 4 words"}
+        return names.get(self.lengths, "")
 
     def model(self, dtype: Dtype = "float32", seed: int = 1, dropout: float = 0.0, moved: bool = True) -> nn.Layer:
         """In evaluation mode, with its initial values: what training would move is not known of somebody else's
@@ -120,7 +123,9 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         rng = np.random.default_rng([seed, 3])
         words = [i for i in range(FIRST_WORD, VOCABULARY) if i != self.pad_id]
         longest = max(map(max, self.lengths))
-        source, target_in = (np.full((3, longest + extra_padding), self.pad_id, dtype=np.int64) for _ in range(2))
+        source, target_in = (
+            np.full((len(self.lengths[0]), longest + extra_padding), self.pad_id, dtype=np.int64) for _ in range(2)
+        )
         for ids, lengths in zip((source, target_in), self.lengths):
             for row, length in zip(ids, lengths):
                 row[:length] = rng.choice(words, length)
@@ -128,7 +133,7 @@ class WholeModel(ModelUnderTest[nn.Layer]):
         source_valid, target_valid = source != self.pad_id, target_in != self.pad_id
         tokens = int((source_valid & target_valid).sum())
         parts = (source, source_valid, source, target_in, source, source, target_valid)
-        return Batch(*parts, extra=0, index=np.arange(3), tokens=tokens).tensors()
+        return Batch(*parts, extra=0, index=np.arange(len(source)), tokens=tokens).tensors()
 
     def padded_batches(self) -> Iterator[tuple[str, Batch]]:
         batch, longer = self.batch(), self.batch(extra_padding=4)

@@ -17,9 +17,9 @@ from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.model_under_test import same_draws
 from paddle_tfm.testing.models.scene import Scene, make_batch
 from paddle_tfm.testing.models.size import LONG_TEXT
-from paddle_tfm.testing.other_options import OPTIONS, AtAllSites, choices_of, each_option
+from paddle_tfm.testing.other_options import OPTIONS, AtAllSites, choices_of, each_option, numbers_of
 from paddle_tfm.testing.report import CHECKS, FAIL, check
-from paddle_tfm.testing.results import Failed, Note, Result, Skip
+from paddle_tfm.testing.results import NOT_FINITE, Failed, Note, Result, Skip
 
 DROPOUT, SMOOTHING, STEPS, RATE, SEED = 0.1, 0.1, 3, 0.1, 7
 SMALL = 1e-6
@@ -27,24 +27,20 @@ SMALL = 1e-6
 
 @check(*COMPONENTS, **OPTIONS)
 def options(subject) -> Result:
-    def observe(others: Mapping[str, object]) -> Iterator[np.ndarray]:
-        varied = copy.copy(subject)
-        varied.spec = {**subject.spec, **others}
-        value = varied.at(subject.site_names) if subject.site_names else varied.spec
-        size = subject.scenes[0].size
-        return _observed(Scene(varied, size, varied.settings(size, value), "with another option"))
-
-    return each_option(subject, observe)
+    return each_option(subject, lambda others: _observed(_with_option(subject, others)))
 
 
 LAWS = frozenset({"runs", "modes", "trains", "causal", "padding", "cached", "dropout"})
+LAWS_OF_NUMBERS = frozenset({"causal", "padding", "cached", "neighbours", "groups"})  # whatever a number is
 
 
 @check(
     *LAYERS,
-    invariant="the checks also pass with its other choices, and with each switch turned",
+    invariant="the checks also pass with its other choices, and with each switch turned; no future leak, no effect of "
+    "padding or neighbours, and the same from the cache, with small and large numbers too",
     consequence="a recipe that sets the option trains an unchecked variant",
-    hint="the lines of that choice alone: each has its own mask, its own cache, its own dropout",
+    hint="the lines of that choice alone: each has its own mask, its own cache, its own dropout; what a number caps, "
+    "clips or counts: hidden keys, or other sentences, among them",
 )
 def choices(subject: ComponentUnderTest) -> Result:
     looked_at = []
@@ -54,12 +50,42 @@ def choices(subject: ComponentUnderTest) -> Result:
             varied = AtAllSites(subject.registry, subject.kind, subject.name, {**own, name: value})
         except UserError:  # it is refused, beside the others as they are
             continue
-        varied.long_scenes = []
+        varied.long_scenes = varied.scenes_of_equal_sizes = []
         for each in CHECKS[subject.kind]:
             if each.name in LAWS and (outcome := each.run(varied)).status == FAIL:
                 return Failed(f"with `{name}` {value}, {each.name}: {outcome.detail}", raised=outcome.raised)
         looked_at.append(f"`{name}` {value}")
-    return Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choices or switches")
+    for name, value in numbers_of(subject):
+        try:
+            broken = _broken_by_a_number(_with_option(subject, {name: value}))
+        except Exception:  # a number may be absurd
+            continue
+        if broken:
+            return Failed(f"with `{name}` {value}, {broken}")
+        looked_at.append(f"`{name}` {value}")
+    return Note(f"also with {', '.join(looked_at)}") if looked_at else Skip("it has no other choices and no numbers")
+
+
+def _broken_by_a_number(scene: Scene) -> str:
+    """The first law that does not hold in a scene, whatever its numbers are, in words; "" where all do. In float64:
+    where a number enlarges everything, it enlarges rounding too."""
+    varied: Any = scene.subject
+    varied.scenes, varied.long_scenes, varied.scenes_of_equal_sizes = [scene], [], []
+    vars(scene)["evaluated_model"] = scene.model("float64")
+    for each in CHECKS[varied.kind]:
+        if each.name in LAWS_OF_NUMBERS and (outcome := each.run(varied)).status == FAIL:
+            if not outcome.raised and NOT_FINITE not in outcome.detail:
+                return f"{each.name}: {outcome.detail}"
+    return ""
+
+
+def _with_option(subject: ComponentUnderTest, others: Mapping[str, object]) -> Scene:
+    """The first scene of a component, with these options too."""
+    varied = copy.copy(subject)
+    varied.spec = {**subject.spec, **others}
+    value = varied.at(subject.site_names) if subject.site_names else varied.spec
+    size = subject.scenes[0].size
+    return Scene(varied, size, varied.settings(size, value), "with another option")
 
 
 def _observed(scene: Scene) -> Iterator[np.ndarray]:

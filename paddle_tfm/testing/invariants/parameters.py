@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import paddle
@@ -47,17 +49,47 @@ def registered(model_under_test: ModelUnderTest) -> Result:
     model_under_test.outputs(model, model_under_test.batch())
     if late := [name for name, _ in model.named_parameters() if name not in before]:
         return Failed(f"{late[0]} {ONLY_AFTER} a call of `forward`: no optimizer and no checkpoint sees it before")
+    if failed := _held_by_nothing(model_under_test):
+        return failed
     if model_under_test.foreign:
         return Passed()
     names: dict[int, str] = {}
     for name, tensor in model.state_dict().items():
         if id(tensor) in names:
-            return Failed(f"{name} and {names[id(tensor)]} are one tensor, saved twice")
+            return Failed(f"{name} and {names[id(tensor)]} are one tensor, saved twice: hold it in a tuple")
         names[id(tensor)] = name
     for name, tensor in model_under_test.model(moved=False).state_dict().items():
         if id(tensor) in names:
             return Failed(f"{name} is one tensor in two models: an attribute of the class holds it")
     return Passed()
+
+
+def _held_by_nothing(model_under_test: ModelUnderTest) -> Failed | None:
+    """Failed where a step of training uses a parameter that the model does not have: one that its constructor keeps in
+    a function, say, or one that is made in the step."""
+    made: list[Any] = []
+    usual = nn.Parameter.__init__
+
+    def noted(parameter: Any, *args: Any, **kwargs: Any) -> None:
+        usual(parameter, *args, **kwargs)
+        made.append(parameter)
+
+    with patch.object(nn.Parameter, "__init__", noted):
+        model = model_under_test.model(moved=False)
+        count = len(made)
+        model.train()
+        model_under_test.losses(model, model_under_test.batch())[1].backward()
+    if made[count:]:
+        return Failed(
+            f"a parameter {list(made[count].shape)} is made in each pass: it is new each time, and learns nothing"
+        )
+    known = {id(parameter) for parameter in model.parameters()}
+    for parameter in made:
+        if parameter.grad is not None and id(parameter) not in known:
+            return Failed(
+                f"a parameter {list(parameter.shape)} that the constructor makes is used, and no layer holds it"
+            )
+    return None
 
 
 def _one_for_several(layer: nn.Layer) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import paddle
 from paddle import nn
@@ -28,6 +30,8 @@ BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm)
     decisive=True,
 )
 def runs(subject) -> Result:
+    if sentence := _cannot_be_called(subject.cls):
+        return Failed(sentence, raised=True)
     scene = subject.scenes[0]
     model, batch = scene.model(moved=False), scene.batch()
     loss = model.loss(batch)
@@ -38,6 +42,27 @@ def runs(subject) -> Result:
         place = line_of(error) or backward_line(lambda: model.loss(batch))
         return Failed(f"{type(error).__name__}: {text}{place}", raised=True)
     return Passed()
+
+
+def _cannot_be_called(cls: type) -> str:
+    """The first method that takes other arguments than its protocol's, in words; "" if there is none."""
+    protocol = next(each for each in cls.__mro__ if each.__module__.startswith("paddle_tfm.protocols."))
+    for name, method in vars(protocol).items():
+        if not inspect.isfunction(method) or name.startswith("_") or getattr(cls, name) is method:
+            continue
+        own, given = inspect.signature(getattr(cls, name)), inspect.signature(method)
+        try:
+            own.bind(*(each for each in given.parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD))
+        except TypeError:
+            mine, its = (
+                signature.replace(
+                    parameters=[each.replace(annotation=each.empty) for each in signature.parameters.values()],
+                    return_annotation=signature.empty,
+                )
+                for signature in (own, given)
+            )
+            return f"`{cls.__name__}.{name}{mine}` must take what it is called with: `def {name}{its}`"
+    return ""
 
 
 @check(

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 import numpy as np
 import paddle
@@ -15,6 +16,7 @@ from paddle import Tensor, nn
 from paddle_tfm.testing.adapters.arguments import NAMES, first
 from paddle_tfm.testing.adapters.whole_model import VOCABULARY, WORD, WholeModel
 from paddle_tfm.testing.invariants import WHOLE_MODEL
+from paddle_tfm.testing.invariants.numerics import FACTORS, not_finite, or_by_silu
 from paddle_tfm.testing.models.forward_hooks import after_forward, before_forward
 from paddle_tfm.testing.models.model_under_test import same_draws
 from paddle_tfm.testing.models.word_orders import word_orders
@@ -24,6 +26,7 @@ from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, relat
 MAX_SIZE_RATIO = 3.0  # how many times the size of a token what is added to all tokens alike may have
 MAX_EXCESS, BATCHES = 1.5, 4  # nats a token, above log V
 MIN_EFFECT, MIN_EFFECT_OF_ORDER = 1e-5, 1e-6  # of the largest logit
+WORDS = 6  # of a text, of which each is looked at
 
 
 def _at_the_start_or_later(look: Callable[[WholeModel], Result]) -> Callable[[WholeModel], Result]:
@@ -104,7 +107,47 @@ def own_norms(whole: WholeModel) -> Result:
         parent = next((calls[outer] for outer in above if outer in calls), 1)  # a layer may be shared on purpose
         if calls[name] > parent:
             return Failed(f"{name} is called {calls[name]} times in one pass of the layer that holds it")
-    return Passed()
+    placements = _placements(whole)
+    return Note("; ".join(placements)) if placements else Passed()
+
+
+def _placements(whole: WholeModel) -> list[str]:
+    """For each stack whether norms stand before its sublayers or behind the residuals, in words: in pre-norm a norm
+    gets what its layer gets, in post-norm it gives what its layer gives. [] where its layers are in no list."""
+    model = whole.model()
+    inputs: dict[str, np.ndarray] = {}
+    outputs: dict[str, np.ndarray] = {}
+    norms: dict[str, list[str]] = {}
+    layers = {
+        f"{path}.{number}": each
+        for path, group in model.named_sublayers()
+        if isinstance(group, nn.LayerList) and _stack_of(path)
+        for number, each in group.named_children()
+        if any("norm" in type(part).__name__.lower() for part in each.sublayers())
+    }
+
+    def note(name: str) -> Callable[[nn.Layer, tuple, Any], None]:
+        def called(layer: nn.Layer, given: tuple, out: Any) -> None:
+            if given and isinstance(given[0], Tensor):
+                inputs[name], outputs[name] = given[0].numpy(), first(out).numpy()
+
+        return called
+
+    for name, layer in layers.items():
+        after_forward(layer, note(name))
+        for part, sublayer in layer.named_sublayers():
+            if "norm" in type(sublayer).__name__.lower() and not list(sublayer.children()):
+                norms.setdefault(name, []).append(f"{name}.{part}")
+                after_forward(sublayer, note(f"{name}.{part}"))
+    whole.logits(model, whole.batch())
+    said: dict[str, set[str]] = {}
+    for name in norms:
+        called = [norm for norm in norms[name] if norm in inputs and name in inputs]
+        before = any(np.array_equal(inputs[name], inputs[norm]) for norm in called)
+        behind = any(np.array_equal(outputs[name], outputs[norm]) for norm in called)
+        words = {(True, False): "pre-norm", (False, True): "post-norm", (True, True): "norms before and behind"}
+        said.setdefault(_stack_of(name), set()).add(words.get((before, behind), "neither pre-norm nor post-norm"))
+    return [f"the {stack}: {', '.join(sorted(kinds))}" for stack, kinds in said.items()]
 
 
 def _counter(calls: Counter[str], name: str) -> Callable[[nn.Layer, tuple, object], None]:
@@ -131,6 +174,88 @@ def attends(whole: WholeModel) -> Result:
     if np.abs(changed - usual)[:, 1:].max() < MIN_EFFECT * np.abs(usual).max():
         return Failed("another target word changes nothing")
     return Passed()
+
+
+@check(
+    WHOLE_MODEL,
+    invariant="every source word reaches every position of the output, and every position of the encoder; every target "
+    "word its own position and all later ones",
+    consequence="a part of the text is ignored: the first words are written without having read the last ones",
+    hint="a causal mask or a window across, or in the encoder; a window in the decoder, by design: declare it",
+)
+@_at_the_start_or_later
+def reaches(whole: WholeModel) -> Result:
+    usual = whole.different_words(WORDS).expand([WORDS + 1, WORDS])  # the last row stays
+    changed = usual.clone()
+    for t in range(WORDS):
+        changed[t, t] = whole.other_ids(changed[t, t], WORDS)
+    begin = paddle.full([WORDS + 1, 1], whole.begin, "int64")
+    words, other_words = (paddle.concat([begin, each[:, :-1]], 1) for each in (usual, changed))
+    batch, encoded = whole.batch(), []
+    every = np.ones([WORDS, WORDS], bool)
+
+    def unseen(outputs: np.ndarray, expected: np.ndarray = every) -> tuple[int, int] | None:
+        """The first (word, position) of those expected at which a change of the one changes nothing at the other."""
+        effects = np.abs(outputs[:-1] - outputs[-1:]).reshape(WORDS, WORDS, -1).max(-1)
+        found = np.argwhere(expected & (effects < MIN_EFFECT_OF_ORDER * np.abs(outputs).max()))
+        return (int(found[0][0]), int(found[0][1])) if len(found) else None
+
+    model = whole.model()
+    for name, layer in model.named_sublayers():
+        if _stack_of(name) == "encoder":
+            after_forward(layer, lambda layer, inputs, out: encoded.append(first(out)))
+    if pair := unseen(whole.logits(model, batch.replace(source=changed, target_in=words))):
+        return Failed(f"source word {pair[0]} does not change the logits at position {pair[1]}")
+    if encoded and list(encoded[-1].shape[:2]) == [WORDS + 1, WORDS] and (pair := unseen(encoded[-1].numpy())):
+        return Failed(f"source word {pair[0]} does not change the encoder's output at position {pair[1]}")
+    target = whole.logits(model, batch.replace(source=usual, target_in=other_words))
+    if pair := unseen(target, np.triu(every, 1)):  # the word at t comes in at t + 1
+        return Failed(f"target word {pair[0]} does not change the logits at position {pair[1]}")
+    for matrix in _matrices(model, "encoder", target.shape[-1]):  # else another word's output carries it past a mask
+        matrix.set_value(paddle.zeros_like(matrix))
+    if pair := unseen(whole.logits(model, batch.replace(source=changed, target_in=words))):
+        return Failed(f"source word {pair[0]}, encoded by itself, does not change the logits at position {pair[1]}")
+    return Passed()
+
+
+@check(
+    WHOLE_MODEL,
+    name="extremes",
+    invariant="very large and very small inputs of its layers stay finite, in values and gradients",
+    consequence="a spike in training ends in NaN",
+    hint="exp without subtracting the maximum, division, square roots at 0 (`std` of equal numbers): shift, clip or "
+    "add a small number",
+)
+def extremes_inside(whole: WholeModel) -> Result:
+    names: dict[object, str] = {}  # of each class of its author's the first layer, and its tables
+    for name, layer in whole.model().named_sublayers():
+        if isinstance(layer, nn.Embedding) or not type(layer).__module__.startswith("paddle."):
+            names.setdefault(name if isinstance(layer, nn.Embedding) else type(layer), name)
+
+    def not_finite_at(name: str) -> Failed | None:
+        for factor in FACTORS:
+            model = whole.model()
+            model.train()
+            layer = dict(model.named_sublayers())[name]
+            if isinstance(layer, nn.Embedding):
+                layer.weight.set_value(layer.weight * factor)
+            else:
+                layer.register_forward_pre_hook(lambda layer, inputs, factor=factor: _times(factor, inputs))
+            if failed := not_finite(whole, model, whole.batch(), f"the input of {name} times {factor:g}"):
+                return failed
+        return None
+
+    def anywhere() -> Failed | None:
+        return next((failed for name in names.values() if (failed := not_finite_at(name))), None)
+
+    return or_by_silu(anywhere(), anywhere) or Passed()
+
+
+def _times(factor: float, inputs: Any) -> Any:
+    """The first input times a factor, if it is made of real numbers."""
+    if inputs and isinstance(inputs[0], Tensor) and inputs[0].is_floating_point():
+        return (inputs[0] * factor, *inputs[1:])
+    return inputs
 
 
 @check(

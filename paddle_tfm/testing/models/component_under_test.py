@@ -22,7 +22,17 @@ from paddle_tfm.recipe.settings import ModelSettings
 from paddle_tfm.recipe.sites import PER_SITE, at_site, sites
 from paddle_tfm.registry import Registry
 from paddle_tfm.testing.models.scene import Scene
-from paddle_tfm.testing.models.size import LONG_TEXT, MAX_LENGTH, ODD, ONE_LAYER, ONE_SENTENCE, USUAL, VOCABULARY, Size
+from paddle_tfm.testing.models.size import (
+    ALL_ALIKE,
+    LONG_TEXT,
+    MAX_LENGTH,
+    ODD,
+    ONE_LAYER,
+    ONE_SENTENCE,
+    USUAL,
+    VOCABULARY,
+    Size,
+)
 from paddle_tfm.testing.other_process import in_another_order
 
 PROBE = "probe of every hook"
@@ -218,6 +228,15 @@ class ComponentUnderTest:
         everywhere = self._accepted[0]
         size = USUAL if self._refusal(everywhere, ONE_LAYER) else ONE_LAYER
         return Scene(self, size, self.settings(size, everywhere), self.scenes[0].where)
+
+    @cached_property
+    def scenes_of_equal_sizes(self) -> list[Scene]:
+        """As many sentences as tokens and heads, with the component wherever it may stand; none where it refuses so
+        many heads."""
+        everywhere, _, _ = self._accepted
+        if self._refusal(everywhere, ALL_ALIKE):
+            return []
+        return [Scene(self, ALL_ALIKE, self.settings(ALL_ALIKE, everywhere), "4 sentences of 4 tokens")]
 
     @cached_property
     def long_scenes(self) -> list[Scene]:

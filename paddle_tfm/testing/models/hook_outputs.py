@@ -22,6 +22,10 @@ def noise(seed: int, *shape: int) -> Tensor:
     return paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
 
 
+EMBEDDED = noise(3, 1, 1, WIDTH).numpy()[0]
+"""The token to whose vector [1, C] `hook_outputs` has positions added."""
+
+
 def trained(layer: nn.Layer) -> None:
     """Parameters as after some training: not at an initial zero, nor all at one."""
     rng = np.random.default_rng(12)
@@ -39,7 +43,7 @@ def hook_outputs(encoding: PositionalEncoding, q_positions: Tensor, k_positions:
         same_q = noise(1, 1, HEADS, 1, HEAD_DIM).expand([1, HEADS, queries, HEAD_DIM])
         same_k = noise(2, 1, HEADS, 1, HEAD_DIM).expand([1, HEADS, keys, HEAD_DIM])
         if "embed" in uses:
-            x = noise(3, 1, 1, WIDTH).expand([1, queries, WIDTH])
+            x = paddle.to_tensor(EMBEDDED).expand([1, queries, WIDTH])
             outputs["embed"] = encoding.embed(x, q_positions).numpy()[0]
         if "rotate" in uses:
             outputs["query"] = encoding.query(same_q, q_positions).numpy()[0].transpose(1, 0, 2)

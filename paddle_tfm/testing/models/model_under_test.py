@@ -35,6 +35,8 @@ class ModelUnderTest(ABC, Generic[Model]):
     """What they may differ by: a component may compute a part in float32."""
     long_scenes: Sequence[ModelUnderTest] = ()
     """The same with longer texts, for the checks that ask for them."""
+    scenes_of_equal_sizes: Sequence[ModelUnderTest] = ()
+    """The same with as many sentences as tokens and heads, for the checks that ask for them."""
     steps, learning_rate, loss_ratio = 60, 3e-3, 0.8
     """Training on one batch: steps of Adam, their learning rate, and the share of the first loss that must be left at
     most."""

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from catalogue import (
     attention,
+    blind_spots,
     feed_forward,
     head,
     headlines,
@@ -40,7 +41,8 @@ from catalogue import (
 from paddle_tfm import create_registry
 
 TABLES = (
-    attention, feed_forward, head, headlines, kernel, norm, placement, position, search, texts, training, whole_model
+    attention, blind_spots, feed_forward, head, headlines, kernel, norm, placement, position, search, texts, training,
+    whole_model,
 )  # fmt: skip
 RIGHT_CLASSES = Path(__file__).parent / "right"
 AS_KIND = {  # of ordinary layers

@@ -157,7 +157,7 @@ WRONG = {
             "bidirectional buckets forget the offset of the second direction",
             'np.zeros_like(index) if site.causal else per_direction + index',
             'np.zeros_like(index) if site.causal else index',
-            "direction",
+            "rows_reached",
         ),
         (
             "buckets of both directions where one is seen",

@@ -6,14 +6,14 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.errors import RecipeError
+from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.testing.kinds.layers.attention import AttentionProbe
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.model_under_test import gradient_through
 from paddle_tfm.testing.models.probe import Probe
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import CLOSE, Failed, Passed, Result, Skip, difference, distance
+from paddle_tfm.testing.results import CLOSE, Failed, Note, Passed, Result, Skip, difference, distance
 
 LONG = 72  # tokens: more than a table or a mask of 32 or 64 reaches
 WIDTH = 32
@@ -23,6 +23,8 @@ GAIN = 1e3  # times as large as usual
 EARLY = 6  # tokens of 12
 ALIKE = 1e-4  # of a weight
 DEAD = 1e-12  # of the largest gradient
+QUERY_HEADS, TEXTS, RANK = 4, 2 * WIDTH, 1e-4  # of the largest singular value
+QUERIES, WINDOWS, SEEN = 16, (3, 6), 1e-7  # of the largest change
 MAX_BEND = 1e-3  # of the largest change, which a straight line may miss a point by
 FACTOR_OFF = 0.02
 
@@ -112,6 +114,69 @@ def weights_of_last(probe: AttentionProbe, kv: KeyValue) -> np.ndarray:
     direction = paddle.to_tensor(np.random.default_rng(21).normal(size=last.shape).astype("float32"))
     (gradient,) = paddle.grad((last * direction).sum(), value)
     return gradient.norm(axis=-1)[0].numpy()
+
+
+@check(
+    "attention",
+    invariant="each head of values serves as many heads of queries",
+    consequence="one group of heads shares more than another: some heads of keys and values are hardly used",
+    hint="head h of H has the keys h // (H / G) of G, or h % G, in both products alike",
+)
+def groups(subject: ComponentUnderTest) -> Result:
+    try:
+        probe = AttentionProbe(subject, WIDTH, QUERY_HEADS)
+    except RecipeError as error:
+        return Skip(f"it refuses {QUERY_HEADS} heads: {error}")
+    kv = probe.key_value()
+    if isinstance(kv, Skip):
+        return kv
+    if not 1 < kv.value.shape[1] < QUERY_HEADS:
+        return Skip("heads of queries share no heads of values, or all of them one")
+    rows = kv.select(paddle.zeros([TEXTS], "int64"))
+    ranks = []
+    for head in range(kv.value.shape[1]):  # how many directions of the output its values reach
+        moved = rows.value.clone()
+        moved[:, head] = probe.normal(TEXTS, *kv.value.shape[2:])
+        out = probe(probe.x.expand([TEXTS, *probe.x.shape[1:]]), KeyValue(rows.key, moved))[:, -1].astype("float64")
+        sizes = np.linalg.svd(out - out.mean(0), compute_uv=False)
+        ranks.append(int((sizes > RANK * sizes[0]).sum()))
+    if len(set(ranks)) > 1:
+        reached = ", ".join(map(str, ranks))
+        return Failed(f"with {QUERY_HEADS} heads of queries, heads of values reach {reached} channels of {WIDTH}")
+    return Passed()
+
+
+@check(
+    "attention",
+    invariant="a `window` of w shows w keys, or w before the query and itself",
+    consequence="the variant that is compared is not the one that its recipe names",
+    hint="`<` and `<=`; what w counts: the query's own key, one side or both",
+)
+def window(subject: ComponentUnderTest) -> Result:
+    if not subject.takes("window"):
+        return Skip("it has no `window`")
+    seen = []
+    for width in WINDOWS:
+        try:
+            probe = LongProbe(subject.with_options({"window": width}), "decoder.self")
+        except UserError as error:
+            return Skip(str(error))
+        if not probe.site.causal:
+            return Skip("it does not stand in a decoder")
+        source = probe.source[:1, :QUERIES].expand([QUERIES, QUERIES, WIDTH]).clone()
+        x = probe.normal(1, QUERIES, WIDTH).expand(source.shape)
+        with paddle.no_grad():
+            usual = probe.attend(x, source).numpy()
+            for t in range(QUERIES):
+                source[t, t] = -source[t, t]
+            moved = np.abs(probe.attend(x, source).numpy() - usual).max(-1)  # [key, query]
+        count = int((moved > SEEN * moved.max()).sum(0).max())
+        if count == QUERIES:
+            return Skip("it sees the whole text here")
+        if count not in (width, width + 1):
+            return Failed(f"with `window` {width} a query sees {count} keys")
+        seen.append(f"{count} keys with `window` {width}")
+    return Note(f"in a decoder a query sees {', '.join(seen)}")
 
 
 @check(

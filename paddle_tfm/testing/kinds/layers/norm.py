@@ -24,6 +24,7 @@ FAR, HALF_UNIT, ROUNDINGS = 1e3, 2.0**-24, 64  # of float32; a square loses FAR 
 BATCHES = (range(4), range(4, 10), range(10, ROWS))  # the sentences, in batches of unequal size
 MAX_POOLED_GAP = 1e-3
 CHANGES = ("scale", "shift", "channel_scale", "channel_shift")
+MAX_SIZE = 1.7  # of a typical token: over its mean absolute deviation it is 1.25, over the median one 1.48
 
 
 class NormProbe:
@@ -118,6 +119,24 @@ def invariances(subject: ComponentUnderTest) -> Result:
                 f"with {WIDTH} by {moves[change]:.2g}"
             )
     return Note(f"invariant to {', '.join(sorted(c for c in CHANGES if moves[c] < MAX_MOVE)) or 'nothing'}")
+
+
+@check(
+    "norm",
+    invariant="at the start, what it returns is no larger than what it normalizes to, and not zero",
+    consequence="each sublayer begins with inputs of another size than its initial values are made for",
+    hint="a gain of 1 + w begins with w = 0, one of w with 1",
+)
+def gain(subject: ComponentUnderTest) -> Result:
+    probe = NormProbe(subject)
+    if _moves(subject, WIDTH)["scale"] >= MAX_MOVE:
+        return Skip("its output grows with its input")
+    size = float(np.median(np.sqrt((probe(noise(17, *probe.x.shape)) ** 2).mean(-1))))
+    if size == 0.0:
+        return Failed("at the start it returns zeros, and nothing passes through it")
+    if size > MAX_SIZE:
+        return Failed(f"at the start the root mean square of a token is {size:.3g}, where 1 is usual")
+    return Passed()
 
 
 def _moves(subject: ComponentUnderTest, width: int) -> dict[str, float]:

@@ -7,6 +7,7 @@ import numpy as np
 from paddle_tfm.protocols import PositionalEncoding
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.hook_outputs import (
+    EMBEDDED,
     HEAD_DIM,
     HEADS,
     WIDTH,
@@ -26,6 +27,7 @@ ROUNDINGS = 32  # of an angle in float32
 TURNED = "query and key"
 BY_DISTANCE = 0.02  # what products at one distance may differ by, where rounding is why
 WAVE = range(1, 13)  # positions at which a channel is seen to be a wave
+STANDS_STILL = 1e-5  # below 2, the 2 cos(rate) of a line: what is straight near the beginning may have a bend later
 MOVES = 0.05  # of its height, which a channel must move by in these positions to be seen as a wave
 IS_WAVE, MAX_OFF = 2e-3, 0.02  # of its height: what rounding leaves, and what is no wave any more
 
@@ -85,16 +87,32 @@ def _length_of_table(encoding: PositionalEncoding) -> int:
     for length in TABLES:
         try:
             if begin_again(encoding, range(NEAR, NEAR + COUNT), range(NEAR + length, NEAR + length + COUNT)):
-                return length
+                return 0 if _continues(encoding, length) else length
         except Exception:  # beyond its length it may refuse; `beyond_length` sees how
             break
     return 0
 
 
+def _continues(encoding: PositionalEncoding, length: int) -> bool:
+    """Whether all that it says are waves, and go on where they begin again: so does what is periodic by design, and no
+    table."""
+    near, around = _said(encoding, WAVE), _said(encoding, range(length - COUNT // 2, length + COUNT // 2))
+    for hook, rows in near.items():
+        rows, later = rows.reshape(len(WAVE), -1), around[hook].reshape(COUNT, -1)
+        slopes, height = _wave(rows)
+        if (_off_wave(rows, slopes) > IS_WAVE * height).any() or (_off_wave(later, slopes) > MAX_OFF * height).any():
+            return False
+    return True
+
+
 def _said(encoding: PositionalEncoding, positions: range) -> dict[str, np.ndarray]:
-    """What each hook says of positions, which a model asks where they stand (`remap`) before anything else."""
+    """What each hook says of positions, which a model asks where they stand (`remap`) before anything else; `embed`
+    without the token that it is added to."""
     where = encoding.remap(position_ids(*positions), None)
-    return hook_outputs(encoding, where, where)
+    outputs = hook_outputs(encoding, where, where)
+    if "embed" in outputs:
+        outputs["embed"] = outputs["embed"] - EMBEDDED
+    return outputs
 
 
 def _waves(encoding: PositionalEncoding) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -103,14 +121,21 @@ def _waves(encoding: PositionalEncoding) -> dict[str, tuple[np.ndarray, np.ndarr
     outputs = _said(encoding, WAVE)
     waves = {}
     for hook in outputs.keys() & {"embed", "query", "key"}:
-        rows = outputs[hook].reshape(len(WAVE), -1).astype("float64")
-        inner = rows[1:-1]
-        slopes = (inner * (rows[2:] + rows[:-2])).sum(0) / np.maximum((inner * inner).sum(0), 1e-30)
-        height = np.maximum(np.abs(rows).max(0), 1e-3)
-        moves = np.ptp(rows, axis=0) > MOVES * height  # what stands still there, as a high bit does, may move later
+        rows = outputs[hook].reshape(len(WAVE), -1)
+        slopes, height = _wave(rows)
+        # What stands still there, as a high bit does, may move later.
+        moves = (np.ptp(rows, axis=0) > MOVES * height) & (slopes < 2.0 - STANDS_STILL)
         channels = np.flatnonzero(moves & (_off_wave(rows, slopes) <= IS_WAVE * height))
         waves[hook] = channels, slopes[channels], height[channels]
     return waves
+
+
+def _wave(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(2 cos(rate), height) of the wave that each column of rows [T, C] is nearest to."""
+    rows = rows.astype("float64")
+    inner = rows[1:-1]
+    slopes = (inner * (rows[2:] + rows[:-2])).sum(0) / np.maximum((inner * inner).sum(0), 1e-30)
+    return slopes, np.maximum(np.abs(rows).max(0), 1e-3)
 
 
 def _off_wave(rows: np.ndarray, slopes: np.ndarray) -> np.ndarray:

@@ -6,8 +6,6 @@ from paddle_tfm.protocols import PositionalEncoding
 
 
 class Twin(PositionalEncoding):
-    expected_failures = {"direction": "before and after are alike to it"}
-
     def __init__(self, num_heads: int):
         super().__init__()
         slopes = 2.0 ** (-8.0 * paddle.arange(1, num_heads + 1).astype("float64") / num_heads)

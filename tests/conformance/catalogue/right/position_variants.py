@@ -8,8 +8,6 @@ from paddle import nn
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import PositionalEncoding, keep_initial
 
-BOTH_ALIKE = {"direction": "both directions get the same bias"}
-
 
 def distance(q_positions, k_positions):
     return k_positions.unsqueeze(1) - q_positions.unsqueeze(2)  # j − i, [B|1, Tq, Tk]
@@ -62,8 +60,6 @@ class QuarterRotary(HalfSplitRotary):
 
 class LogDistance(PositionalEncoding):
     """bias = −r_1 log(1 + r_2 |i − j|), r ≥ 0 learned a head (Kerple, arXiv:2205.09921)."""
-
-    expected_failures = BOTH_ALIKE
 
     def __init__(self, num_heads):
         super().__init__()
@@ -122,7 +118,7 @@ class KeyedByDistance(PositionalEncoding):
 class Interpolated(PositionalEncoding):
     """A function of |i − j| / max(i, 8) by a small network (FIRE, arXiv:2310.04418, with a fixed threshold)."""
 
-    expected_failures = {"relative": "the distance is divided by the query's position", **BOTH_ALIKE}
+    expected_failures = {"relative": "the distance is divided by the query's position"}
 
     def __init__(self, num_heads):
         super().__init__()
@@ -190,8 +186,6 @@ class ManyDistances(PositionalEncoding):
 
 class FewFarBuckets(PositionalEncoding):
     """A learned bias for each power of two of the distance, up to `farthest` (cf. T5, arXiv:1910.10683)."""
-
-    expected_failures = BOTH_ALIKE
 
     def __init__(self, num_heads, farthest: int = 8192):
         super().__init__()
