@@ -109,7 +109,7 @@ class Reach:
         })  # fmt: skip
 
 
-FEW_PAIRS, START = 10_000, "few-pairs"  # up to so many pairs, this recipe is the better beginning
+FEW_PAIRS = 10_000  # up to so many pairs, the recipe few-pairs is the better beginning
 BY_HEART = 100  # fewer pairs are there to be learned by heart
 SELDOM = (
     10  # occurrences of a piece, on average. Of 2,000 pairs of Tatoeba one side has 8 with base.yaml (chrF 7) or with
@@ -117,9 +117,8 @@ SELDOM = (
 # tatoeba-en-zh; with `few-pairs` 11 (chrF 11). No other recipe that ships has fewer than 28
 
 
-def seldom(pairs: Iterable[tuple[Pieces, Pieces]], recipe: str = "") -> list[str]:
-    """A sentence where the pieces of a few training pairs of a recipe occur too seldom to be learned
-    (arXiv:2004.02334)."""
+def seldom(pairs: Iterable[tuple[Pieces, Pieces]]) -> list[str]:
+    """A sentence where the pieces of a few training pairs occur too seldom to be learned (arXiv:2004.02334)."""
     few = [*islice(pairs, FEW_PAIRS + 1)]
     if not BY_HEART <= len(few) <= FEW_PAIRS:
         return []
@@ -134,15 +133,9 @@ def seldom(pairs: Iterable[tuple[Pieces, Pieces]], recipe: str = "") -> list[str
             parts.append(side.format(number=f"{len(often):,}", times=f"{often.total() / len(often):.0f}"))
     text = _(
         "train has {pairs} pairs with {pieces} on average: too seldom to be learned. Fewer pieces occur oftener "
-        "(tokenizer.size, vocabulary.min_frequency){start}"
+        "(tokenizer.size, vocabulary.min_frequency); the recipe `few-pairs` is made for up to {most} pairs"
     )
-    return [text.format(pairs=f"{len(few):,}", pieces=enumerated(parts), start=_start([recipe]))] if parts else []
-
-
-def _start(recipes: Iterable[str]) -> str:
-    """Where to start instead; "" where these recipes are that one."""
-    text = _("; with fewer than {pairs} pairs start from the recipe `{recipe}`")
-    return "" if {*recipes} == {START} else text.format(pairs=f"{FEW_PAIRS:,}", recipe=START)
+    return [text.format(pairs=f"{len(few):,}", pieces=enumerated(parts), most=f"{FEW_PAIRS:,}")] if parts else []
 
 
 OFTENER = 5  # times as many outputs as references repeat themselves, before that is said
@@ -156,13 +149,13 @@ REPEATED = {  # kind → (share of the outputs from which on it is said, words)
 }
 
 
-def causes(recipes: Iterable[str] = ()) -> str:
-    """What stands behind the first sentence of outputs of these recipes that repeat themselves."""
+def causes() -> str:
+    """What stands behind the first sentence of outputs that repeat themselves."""
     text = _(
-        ": little was learned yet. Likely too few pairs or steps, or a learning rate that does not fit{start} "
-        "(docs/translate-your-own.md, “Few pairs” and “Troubleshooting”)"
+        ": little was learned yet. Likely too few pairs or steps, or a learning rate that does not fit; the recipe "
+        "`few-pairs` is made for up to {most} pairs (docs/translate-your-own.md, “Few pairs” and “Troubleshooting”)"
     )
-    return text.format(start=_start(recipes))
+    return text.format(most=f"{FEW_PAIRS:,}")
 
 
 def repetition(texts: Sequence[tuple[str, str]], pieces: Sequence[tuple[Pieces, Pieces]]) -> dict[str, int]:
@@ -298,7 +291,7 @@ def said(variants: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     repeating = next((i for i, sentence in enumerate(notes) if sentence.endswith(causes())), None)
     notes = [sentence.removesuffix(causes()) for sentence in notes]
     if repeating is not None:  # the first tells the causes
-        notes[repeating] += causes(run.get("recipe", "") for runs in variants.values() for run in runs)
+        notes[repeating] += causes()
     return notes
 
 

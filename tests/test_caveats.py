@@ -149,7 +149,7 @@ def test_pieces_that_a_few_pairs_hold_too_seldom_are_said():
 
     (sentence,) = seldom(corpus(2000, 2000))
     assert sentence.startswith("train has 2,000 pairs with 2,000 different target pieces, 7 times each on average: ")
-    assert sentence.endswith("start from the recipe `few-pairs`")
+    assert sentence.endswith("; the recipe `few-pairs` is made for up to 10,000 pairs")  # a copy of it, too
     assert seldom(corpus(2000, 7 * 2000 // SELDOM)) == []
     assert seldom(corpus(FEW_PAIRS + 1, None)) == [] != seldom(corpus(FEW_PAIRS, None))
     assert seldom(corpus(BY_HEART - 1, None)) == []  # a handful is there to be learned by heart
@@ -161,12 +161,3 @@ def test_what_may_be_the_cause_is_told_once():
     one, other = said({"a": [empty], "b": [same]})
     assert one.startswith("test, a: 100% of the outputs are empty: ") and one.endswith(causes())
     assert other == "test, b: 100% of the outputs are one and the same"
-
-
-def test_the_recipe_for_few_pairs_is_not_recommended_to_its_own_runs():
-    empty = {"recipe": "few-pairs", "caveats": {"test": {"repetition": counted([""] * 100, SENTENCES)}}}
-    (sentence,) = said({"a": [empty]})
-    assert "little was learned yet" in sentence and "recipe `few-pairs`" not in sentence
-    assert "recipe `few-pairs`" in said({"a": [empty], "b": [{**empty, "recipe": "mine"}]})[0]
-    (sentence,) = seldom(((["a"], [f"{i}"]) for i in range(200)), "few-pairs")
-    assert "recipe `few-pairs`" not in sentence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ class TrainedModel:
     def _require_alike(self, other: TrainedModel) -> None:
         of_both = [
             {
-                "tokenizer": each.settings.tokenizer,
+                "tokenizer": _but_files(each.settings.tokenizer),
                 "vocabulary.symbols": each.settings.vocabulary.symbols,
                 "vocabulary": each.codec.vocabulary_hash(),
                 "codec/": _files(each.folder / "codec"),
@@ -99,6 +99,13 @@ class TrainedModel:
             text = _("{folder} is {shape}: it reads a source, and continues no text")
             raise UserError(text.format(folder=self.folder, shape=self.settings.model.shape))
         return generate(self.model, self.codec, prompt, length, search or self.search(), **options)
+
+
+def _but_files(tokenizer: Any) -> Any:
+    """Its settings without the paths that it was read from: what these files held lies in codec/."""
+    if isinstance(tokenizer, Mapping):
+        return {key: _but_files(value) for key, value in tokenizer.items() if key != "file"}
+    return tokenizer
 
 
 def _files(folder: Path) -> dict[Path, bytes]:

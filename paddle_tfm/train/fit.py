@@ -59,7 +59,7 @@ def remarks(plan: Plan, encoded: Mapping[str, EncodedTexts]) -> list[str]:
         *encoded["train"].codec.remarks(),
         *looks_cut([each.text for each in first]),
         *_of_first_references(plan, encoded),
-        *seldom(((each.source, each.target) for each in encoded["train"]), plan.run.recipe),
+        *seldom((each.source, each.target) for each in encoded["train"]),
         *(
             beside(label, sentence)
             for label, reach in reaches(plan, encoded)

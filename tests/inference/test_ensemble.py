@@ -1,5 +1,7 @@
 """Ensembles: each step of a search sees the mean of the probabilities of its models, computed here in NumPy."""
 
+import dataclasses
+
 import numpy as np
 import paddle
 import pytest
@@ -80,3 +82,15 @@ def test_a_beam_keeps_its_rows_together_in_any_batch(runs):
 def test_runs_of_other_pieces_are_refused(runs):
     with pytest.raises(UserError, match=r"other/default/seed-1 differs from .*seed-1 in vocabulary; runs of an "):
         runs["one"].ensemble([runs["two"], runs["other"]])
+
+
+def test_runs_whose_pieces_came_from_files_of_other_places_are_taken_together(runs):
+    def of(file):
+        tokenizer = {"name": "sentencepiece_file", "file": file}
+        settings = runs["one"].settings.model_copy(update={"tokenizer": {"source": tokenizer, "target": "char"}})
+        plan = dataclasses.replace(runs["one"].plan, settings=settings)
+        return dataclasses.replace(runs["one"], plan=plan)
+
+    of("here/a.model").ensemble([of("there/a.model")])
+    with pytest.raises(UserError, match="in tokenizer"):
+        of("here/a.model").ensemble([runs["one"]])
