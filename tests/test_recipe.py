@@ -212,9 +212,9 @@ def test_bases_chain_from_beside_the_file_first():
 
 
 def test_a_base_s_own_comparison_is_not_inherited():
-    write("baseline: a\nsummary: of a and b\nduration: 1 minute\nvariants: {a: {}, b: {model.norm: rms}}\n", "first.yaml")
+    write("baseline: a\nduration: 1 minute\nvariants: {a: {}, b: {model.norm: rms}}\n", "first.yaml")
     data = load(write("", base="base: first.yaml\n")).data
-    assert not {"baseline", "variants", "summary", "duration"} & set(data)
+    assert not {"baseline", "variants", "duration"} & set(data)
 
 
 # --------------------------------------------------------------------------------------------------------- overrides
