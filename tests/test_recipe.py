@@ -17,8 +17,8 @@ from paddle_tfm.recipe.loading import load
 from paddle_tfm.recipe.reading import find, shipped
 from paddle_tfm.recipe.sites import PER_SITE, at_site, model_components, sites, tokenizer_specs
 from paddle_tfm.registry import Registry
-from paddle_tfm.runs.sweep_files import COMMAND_FILE, LOOKS_FILE, SOLUTIONS_FILE
 from paddle_tfm.sweep.check import check
+from paddle_tfm.train.sweep_files import COMMAND_FILE, LOOKS_FILE, SOLUTIONS_FILE
 
 
 @pytest.fixture(autouse=True)
@@ -212,11 +212,9 @@ def test_bases_chain_from_beside_the_file_first():
 
 
 def test_a_base_s_own_comparison_is_not_inherited():
-    write(
-        "baseline: a\nsummary: of a and b\nduration: 1 minute\nvariants: {a: {}, b: {model.norm: rms}}\n", "first.yaml"
-    )
+    write("baseline: a\nduration: 1 minute\nvariants: {a: {}, b: {model.norm: rms}}\n", "first.yaml")
     data = load(write("", base="base: first.yaml\n")).data
-    assert not {"baseline", "variants", "summary", "duration"} & set(data)
+    assert not {"baseline", "variants", "duration"} & set(data)
 
 
 # --------------------------------------------------------------------------------------------------------- overrides

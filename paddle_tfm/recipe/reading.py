@@ -94,7 +94,7 @@ def _with_base(path: Path, chain: list[Path]) -> tuple[dict, Origins]:
         raise UserError(text.format(path=path, line=origins["base"][1], base=base))
     merged, merged_origins = _with_base(beside if is_file(beside) else shipped()[name], [*chain, path.resolve()])
     of_its_runs = ("variants", "grid", "ablate", "smallest_effect", "fast", "claims", "ladder", "tune", "equal")
-    for key in ("name", "summary", "duration", "baseline", *of_its_runs):
+    for key in ("name", "duration", "baseline", *of_its_runs):
         merged.pop(key, None)  # they describe the base's own runs
     for key, value in data.items():
         override(merged, key, value, merged_origins, origins)

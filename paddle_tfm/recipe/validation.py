@@ -115,7 +115,7 @@ def _problem(error: dict) -> Problem:
     if kind == "value_error":
         sentence, *subpath = error["ctx"]["error"].args
         return Problem("".join([path, *subpath]), str(sentence))
-    must_be = _(_MUST_BE.get(kind, "")) or error["msg"].removeprefix("Input should be ")
+    must_be = _(_MUST_BE.get(kind, "")) or _bound(error) or error["msg"].removeprefix("Input should be ")
     if kind == "component" and path in _FORMS:
         must_be = _("a name, {{name: …, options…}} or {form}").format(form=_FORMS[path])
     elif _may_be_empty(error["loc"]):
@@ -124,6 +124,17 @@ def _problem(error: dict) -> Problem:
     if kind in ("dict_type", "model_type") and ":" in str(value).replace("：", ":"):
         text += _("; write `key: value`, with a half-width colon and a space")
     return Problem(path, text.format(allowed=must_be, value=_("empty") if value is None else repr(value)))
+
+
+def _bound(error: Mapping) -> str:
+    """The numbers that a setting may be; "" where its error is another."""
+    texts = {
+        "greater_than": _("greater than {bound}"),
+        "greater_than_equal": _("greater than or equal to {bound}"),
+        "less_than": _("less than {bound}"),
+        "less_than_equal": _("less than or equal to {bound}"),
+    }
+    return texts.get(error["type"], "").format(bound=error["msg"].rpartition(" ")[2])
 
 
 def _unknown_key(location: Sequence[str | int]) -> str:

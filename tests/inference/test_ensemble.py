@@ -85,12 +85,13 @@ def test_runs_of_other_pieces_are_refused(runs):
 
 
 def test_runs_whose_pieces_came_from_files_of_other_places_are_taken_together(runs):
+    one = runs["one"]
+
     def of(file):
-        tokenizer = {"name": "sentencepiece_file", "file": file}
-        settings = runs["one"].settings.model_copy(update={"tokenizer": {"source": tokenizer, "target": "char"}})
-        plan = dataclasses.replace(runs["one"].plan, settings=settings)
-        return dataclasses.replace(runs["one"], plan=plan)
+        tokenizer = {"source": {"name": "sentencepiece_file", "file": file}, "target": "char"}
+        run = dataclasses.replace(one.plan.run, settings=one.settings.model_copy(update={"tokenizer": tokenizer}))
+        return dataclasses.replace(one, plan=dataclasses.replace(one.plan, run=run))
 
     of("here/a.model").ensemble([of("there/a.model")])
     with pytest.raises(UserError, match="in tokenizer"):
-        of("here/a.model").ensemble([runs["one"]])
+        of("here/a.model").ensemble([one])
