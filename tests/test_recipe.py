@@ -17,8 +17,8 @@ from paddle_tfm.recipe.loading import load
 from paddle_tfm.recipe.reading import find, shipped
 from paddle_tfm.recipe.sites import PER_SITE, at_site, model_components, sites, tokenizer_specs
 from paddle_tfm.registry import Registry
+from paddle_tfm.runs.sweep_files import COMMAND_FILE, LOOKS_FILE, SOLUTIONS_FILE
 from paddle_tfm.sweep.check import check
-from paddle_tfm.train.sweep_files import COMMAND_FILE, LOOKS_FILE, SOLUTIONS_FILE
 
 
 @pytest.fixture(autouse=True)
