@@ -29,7 +29,8 @@ class Exclusive(MultiHead):
         head_dim: D; None: d_model / num_heads.
 
     Raises:
-        ValueError: in cross-attention, whose values are another text's; a head has one channel; what `multihead` raises.
+        ValueError: in cross-attention, whose values are another text's; a head has one channel; what `multihead`
+            raises.
     """
 
     expected_failures = {"values": "the direction that is taken out is that of a value"}
