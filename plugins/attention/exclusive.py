@@ -6,6 +6,7 @@ from paddle import Tensor
 
 from paddle_tfm.language import _
 from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Tap, TokenInfo
+from paddle_tfm.validators import at_least
 from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
 from paddle_tfm_plugins.attention.cosine import unit
 from paddle_tfm_plugins.attention.multihead import MultiHead
@@ -28,13 +29,15 @@ class Exclusive(MultiHead):
         head_dim: D; None: d_model / num_heads.
 
     Raises:
-        ValueError: in cross-attention, whose values are another text's; what `multihead` raises.
+        ValueError: in cross-attention, whose values are another text's; a head has one channel; what `multihead`
+            raises.
     """
 
     expected_failures = {"values": "the direction that is taken out is that of a value"}
 
     def __init__(self, *, site: LayerSite | None = None, **parent):
         super().__init__(**parent)
+        at_least(2, head_dim=self.value.weight.shape[1] // self.num_heads)  # of one channel nothing would be left
         if site is not None and site.sublayer == "cross":
             raise ValueError(
                 _("it takes a token's own value out, and in cross-attention all values are another text's")

@@ -147,6 +147,8 @@ REFUSED = {
     ): _NEED_SCORES,  # they compute no score of two tokens
     ("attention", ("differential", "single_head"), "position"): ("shaw",),  # no term of the values
     ("attention", ("mla",), "position"): ("cope", "shaw", "transformer_xl"),  # no terms of scores and values
+    # a token of the source has no distance to one of the text
+    ("attention", ("merged",), "position"): ("alibi", "cope", "fire", "kerple", "shaw", "t5", "transformer_xl"),
     ("attention", ("synthesizer",), "position"): _NEED_QUERIES,  # it has no queries and keys
     ("attention", ("single_head",), "placement"): ("sub_ln", "hybrid_norm"),  # no norm before the output projection,
     (

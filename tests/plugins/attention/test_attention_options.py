@@ -175,6 +175,19 @@ def test_heads_that_do_not_divide_the_width_are_refused(cls):
             lambda: SigmoidAttention(d_model=8, num_heads=2, dropout=0.0, length=0),
             "`length` must be at least 1, but is 0",
         ),
+        (lambda: Exclusive(d_model=8, num_heads=8, dropout=0.0), "`head_dim` must be at least 2, but is 1"),
+        (
+            lambda: Exclusive(d_model=8, num_heads=2, dropout=0.0, site=LayerSite("decoder", "cross", 0, 1, 1)),
+            "it takes a token's own value out, and in cross-attention all values are another text's",
+        ),
+        (
+            lambda: ScalableSoftmax(d_model=8, num_heads=2, dropout=0.0, scale=0.0),
+            "`scale` must be positive, but is 0.0",
+        ),
+        (
+            lambda: Merged(d_model=8, num_heads=2, dropout=0.0, site=FULL),
+            "it merges self- and cross-attention, and only a decoder beside an encoder has both",
+        ),
         (lambda: Interleaved(d_model=8, num_heads=2, dropout=0.0, every=0), "`every` must be at least 1, but is 0"),
         (lambda: MultiHeadLatent(8, 8, 0.0), "`rotary_dim` must be at least 1, but is 0"),
         (lambda: MultiHeadLatent(8, 2, 0.0, latent=0), "`latent` must be at least 1, but is 0"),
