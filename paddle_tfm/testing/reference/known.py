@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from paddle_tfm.component_source import docstring, papers
 from paddle_tfm.components import Entry
+from paddle_tfm.plugin_errors import summary
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.scene import default_dtype
 from paddle_tfm.testing.reference.cases import CASES
@@ -28,6 +29,13 @@ def known_formula(subject: ComponentUnderTest) -> Result:
     others = _others(subject)
     if not others:
         return Skip(f"no other plugin brings a {subject.kind}")
+    try:
+        return _told(subject, others)
+    except Exception as error:  # of anybody's code: the other checks say what is wrong with it
+        return Skip(f"it cannot be called in float64 as others are: {summary(error)}")
+
+
+def _told(subject: ComponentUnderTest, others: list[Entry]) -> Result:
     with default_dtype("float64"):
         found = _nearest(subject, others)
         if found is None:
