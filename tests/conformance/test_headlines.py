@@ -78,6 +78,15 @@ def test_a_known_formula_under_other_names_is_recognized(of, name):
     assert outcome.detail.startswith(f"agrees with `{name}` (arXiv:"), outcome.detail
 
 
+def test_what_takes_float32_alone_is_no_failure():
+    of = "known_formulas:RootMeanSquare"
+    text = source(of).replace(
+        "        size = paddle", "        assert x.dtype == paddle.float32, 'only float32'\n        size = paddle"
+    )
+    outcome = known(text, of)
+    assert outcome.status == SKIP and "AssertionError: only float32" in outcome.detail
+
+
 def test_a_formula_of_its_own_is_like_none():
     outcome = known(source("position_variants"), "position_variants:TwoDigits")
     assert outcome.status == SKIP and "like none of the" in outcome.detail

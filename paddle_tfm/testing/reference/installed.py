@@ -193,26 +193,26 @@ def nearest_of(
     """
     ours = [case.ours({name: paddle.to_tensor(value) for name, value in case.inputs.items()}).numpy() for case in cases]
     plain = [_plain(case, y) for case, y in zip(cases, ours)]
-    found: list[tuple[Likeness, Installed]] = []
+    tried: list[tuple[Likeness, Installed]] = []
     for options in [{}, *_other_options(registry, entry, cases[0].layer)]:
-        if found and usual:
+        if tried and usual:
             break
         for formula in _paired(Installed(registry, entry, options), cases[0], settings):
             if formula.crossed and not crossed:
                 continue
             try:
-                found.append((likeness(formula, cases, settings, plain, ours), formula))
+                tried.append((likeness(formula, cases, settings, plain, ours), formula))
             except Exception:  # it does not take these sizes, or this input
                 continue
-            if found[-1][0].gap <= SAME:
-                return found[-1]
-    return max(found, key=_rank, default=None)
+            if tried[-1][0].gap <= SAME:
+                return tried[-1]
+    return max(tried, key=_rank, default=None)
 
 
-def _rank(found: tuple[Likeness, Installed]) -> tuple:
+def _rank(tried: tuple[Likeness, Installed]) -> tuple:
     """What is nearest; of those about as near the one that needs no explanation. Names that are crossed, and sines in
     another order, are none unless with them it agrees."""
-    likeness, formula = found
+    likeness, formula = tried
     explained = formula.halves + bool(formula.options)
     unlikely = formula.crossed or (formula.halves and likeness.gap > ROUGH and "rotate" not in formula.hooks)
     return not unlikely, round(likeness.same + likeness.cosine - EXPLAINED * explained, 2)
