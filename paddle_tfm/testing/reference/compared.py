@@ -27,7 +27,8 @@ from paddle_tfm.testing.reference.case import Case, parameters_of
 from paddle_tfm.testing.reference.cases import cases, functions_of, functions_of_installed
 from paddle_tfm.testing.reference.explained import explained, where_same
 from paddle_tfm.testing.reference.file import Bind, Function, functions_in
-from paddle_tfm.testing.reference.installed import Installed, nearest_of
+from paddle_tfm.testing.reference.installed import Installed
+from paddle_tfm.testing.reference.nearest import nearest_of
 from paddle_tfm.testing.report import Check, Outcome
 from paddle_tfm.testing.results import Failed, Note, Result
 

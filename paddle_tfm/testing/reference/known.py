@@ -11,7 +11,8 @@ from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.scene import default_dtype
 from paddle_tfm.testing.reference.cases import CASES
 from paddle_tfm.testing.reference.compared import Reference, probes, settings_of
-from paddle_tfm.testing.reference.installed import ROUGH, Installed, Likeness, nearest_of
+from paddle_tfm.testing.reference.installed import Installed
+from paddle_tfm.testing.reference.nearest import ROUGH, Likeness, nearest_of
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Result, Skip
 
