@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,10 +12,10 @@ from pathlib import Path
 from paddle_tfm.errors import UserError, nearest, unknown
 from paddle_tfm.hookspecs import EXPORT_RULES, KINDS, LISTENER, PROJECT
 from paddle_tfm.language import _
-from paddle_tfm.plugin_errors import FILE_MODULE
 from paddle_tfm.plugins import listeners, load_file
 from paddle_tfm.registry import AS_KINDS, Registry, no_component
 from paddle_tfm.testing import Outcome, Report, checks, examine, installed, run_checks, with_class
+from paddle_tfm.testing.module_file import load
 
 OnOutcome = Callable[[Outcome], None]
 
@@ -132,37 +131,6 @@ def _hooks(module) -> dict[str, Callable]:
     """The functions marked with `@hookimpl`."""
     functions = {name: value for name, value in list(vars(module).items()) if inspect.isfunction(value)}
     return {name: value for name, value in functions.items() if hasattr(value, f"{PROJECT}_impl")}
-
-
-def load(path: Path):
-    """The module in a file.
-
-    Raises:
-        UserError: there is no such file, or it cannot be imported.
-    """
-    if not path.is_file():
-        raise UserError(_("{path}: no such file").format(path=path))
-    name = f"{FILE_MODULE}{path.stem}_checked"
-    while name in sys.modules and sys.modules[name].__file__ != str(path):  # a file of the same name elsewhere
-        name += "_"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UserError(_("{path} cannot be imported: Python has no loader for this file").format(path=path))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    sys.path.insert(0, str(path.parent))  # a learner's file imports its neighbours
-    try:
-        spec.loader.exec_module(module)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # SystemExit, or pytest's of a skipped module
-        text = _("{path} cannot be imported: {name}: {others}")
-        raise UserError(
-            text.format(path=path, name=type(error).__name__, others=" ".join(str(error).split()))
-        ) from error
-    finally:
-        sys.path.remove(str(path.parent))
-    return module
 
 
 def _imported(name: str):

@@ -17,7 +17,7 @@ from paddle_tfm.options import Option
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.scene import Scene
 from paddle_tfm.testing.models.size import ONE_SENTENCE
-from paddle_tfm.testing.results import Failed, Note, Result, Skip
+from paddle_tfm.testing.results import Failed, Note, Result, Skip, some
 from paddle_tfm.testing.unread import unread
 
 SMALL = (1, 10)  # what counts steps acts early
@@ -139,13 +139,13 @@ def each_option(subject: ComponentUnderTest, observe: Observe) -> Result:
                 idle.append(name)
                 tries[name] = f"`{name}` ({' or '.join(map(str, tried))} instead of {option.default})"
     if never := [tries[name] for name in idle if name in unread(subject.cls)]:
-        return Failed(f"{', '.join(never)} changes nothing, and no line of the class reads it")
+        return Failed(f"{some(never)} changes nothing, and no line of the class reads it")
     if idle:
         return Note(
-            f"{', '.join(tries.values())} changed no number that was looked at: is it read? It may be where it acts on "
+            f"{some(tries.values())} changed no number that was looked at: is it read? It may be where it acts on "
             "rarer input, later in training, or beside another option than was tried"
         )
-    return Note(f"changed by {', '.join(acting)}") if acting else Skip("it has no option that is a number or a choice")
+    return Note(f"changed by {some(acting)}") if acting else Skip("it has no option that is a number or a choice")
 
 
 def _candidates(option: Option) -> list[object]:

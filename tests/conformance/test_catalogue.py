@@ -23,7 +23,8 @@ from catalogue import (
 from paddle_tfm import create_registry, place
 from paddle_tfm.testing import FAIL, INFO, PASS, examine, with_class
 from paddle_tfm.testing.catalogue import CHECKS
-from paddle_tfm.testing.lookup import examine_class, load
+from paddle_tfm.testing.lookup import examine_class
+from paddle_tfm.testing.module_file import load
 
 pytestmark = pytest.mark.conformance
 INVARIANTS = frozenset(check.name for kind in CHECKS for check in CHECKS[kind] if not check.information)

@@ -290,4 +290,5 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
             return call(self.layer, key, key, value, paddle.concat([before, allowed], 2))[:, keys - queries :]
 
     OrdinaryAttention.__name__ = OrdinaryAttention.__qualname__ = cls.__name__
+    OrdinaryAttention.__doc__ = cls.__doc__
     return OrdinaryAttention, call

@@ -27,6 +27,7 @@ def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
             return first(self.layer(x))
 
     OrdinaryNorm.__name__ = OrdinaryNorm.__qualname__ = cls.__name__
+    OrdinaryNorm.__doc__ = cls.__doc__
     return OrdinaryNorm
 
 
@@ -51,6 +52,7 @@ def feed_forward(cls: type, options: Mapping[str, object]) -> type[FeedForward]:
             return first(self.layer(x))
 
     OrdinaryFeedForward.__name__ = OrdinaryFeedForward.__qualname__ = cls.__name__
+    OrdinaryFeedForward.__doc__ = cls.__doc__
     return OrdinaryFeedForward
 
 
@@ -129,4 +131,5 @@ def position(cls: type, options: Mapping[str, object]) -> type[OrdinaryEncoding]
             self.settle(d_model)
 
     Encoding.__name__ = Encoding.__qualname__ = cls.__name__
+    Encoding.__doc__ = cls.__doc__
     return Encoding

@@ -19,7 +19,7 @@ from paddle_tfm.testing.invariants import LAYERS, WHOLE_MODEL
 from paddle_tfm.testing.models.model_under_test import Dtype, ModelUnderTest
 from paddle_tfm.testing.models.scene import Scene, embeddings
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, difference
+from paddle_tfm.testing.results import Failed, Note, Passed, Result, Skip, difference, some
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float64")
 FACTORS = (1e4, 1e-6, 0.0)
@@ -176,7 +176,7 @@ def gradients(scene: Scene) -> Result:
         return Passed()
     wrong = [name for name, p in parameters.items() if not slopes.agree({name: p})] or list(parameters)
     rounded = f"; {ROUNDED}" if _rounds(scene, model, batch, wrong) else ""
-    return Failed(f"the backward pass and finite differences disagree: {', '.join(wrong)}{rounded}")
+    return Failed(f"the backward pass and finite differences disagree: {some(wrong)}{rounded}")
 
 
 def _rounds(scene: Scene, model, batch, names: list[str]) -> bool:

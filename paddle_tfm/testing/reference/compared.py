@@ -27,7 +27,8 @@ from paddle_tfm.testing.reference.case import Case, parameters_of
 from paddle_tfm.testing.reference.cases import cases, functions_of, functions_of_installed
 from paddle_tfm.testing.reference.explained import explained, where_same
 from paddle_tfm.testing.reference.file import Bind, Function, functions_in
-from paddle_tfm.testing.reference.installed import Installed, nearest_of
+from paddle_tfm.testing.reference.installed import Installed
+from paddle_tfm.testing.reference.nearest import nearest_of
 from paddle_tfm.testing.report import Check, Outcome
 from paddle_tfm.testing.results import Failed, Note, Result
 
@@ -71,14 +72,14 @@ class Reference:
             UserError: its parameters are cut in another way.
         """
         functions, settings = functions_of_installed(self.subject.kind), settings_of(self.subject)
-        found = nearest_of(self.subject.registry, entry, probes(self.subject), settings)
-        if found is None:
+        near = nearest_of(self.subject.registry, entry, probes(self.subject), settings)
+        if near is None:
             text = _(
                 "{subject} cannot be compared with {kind} {name}: their parameters do not have the same shapes. Write "
                 "the formula in NumPy: --reference FILE.py"
             )
             raise UserError(text.format(subject=self.subject, kind=entry.kind, name=entry.name))
-        self.text, self.functions = str(found[1]), dict.fromkeys(functions, found[1])
+        self.text, self.functions = str(near[1]), dict.fromkeys(functions, near[1])
 
     @classmethod
     def of(cls, subject: ComponentUnderTest, formula: Installed) -> Reference:
@@ -178,12 +179,12 @@ class Reference:
 
 def probes(subject: ComponentUnderTest, last: bool = True) -> list[Case]:
     """Of the calls for each function the first, and the last."""
-    found: dict[str, list[Case]] = {}
+    by_function: dict[str, list[Case]] = {}
     every = cases(subject, functions_of_installed(subject.kind), np.random.default_rng(SEED))
     for case in every:
         if not case.asks:
-            found.setdefault(case.function, []).append(case)
-    return [case for each in found.values() for case in ([each[0], each[-1]] if last else each[:1])]
+            by_function.setdefault(case.function, []).append(case)
+    return [case for each in by_function.values() for case in ([each[0], each[-1]] if last else each[:1])]
 
 
 def settings_of(subject: ComponentUnderTest) -> dict[str, object]:

@@ -85,20 +85,20 @@ def where_same(
     """At which heads, channels, positions or distances no number differs, in words; "" where nowhere, or where the
     axes of the output are not known. `off`: which numbers do; `real`: which count. `theirs`: of the reference, for what
     must be asked."""
-    found = []
+    parts = []
     for axis, name in enumerate(case.axes):
         if name not in ("query", "key"):
-            found.append(_same(name + "{s}", _along(off, axis), _along(real, axis)))
+            parts.append(_same(name + "{s}", _along(off, axis), _along(real, axis)))
     if case.axes[-2:] == ("query", "key"):
         at = np.asarray(case.facts["at"])
         apart = at[:, None] - at[None]
         for name, sign in (("distance{s} back", 1), ("distance{s} ahead", -1)):
             distances = np.unique(apart[apart * sign >= 0] * sign)
             ways = [np.broadcast_to(apart * sign == distance, off.shape) for distance in distances]
-            found.append(_same(name, [off & way for way in ways], [real & way for way in ways], distances.tolist()))
+            parts.append(_same(name, [off & way for way in ways], [real & way for way in ways], distances.tolist()))
     if theirs is not None and {"q", "k"} <= case.inputs.keys():
-        found.append(_channels(case, theirs))
-    return "; ".join(text for text in found if text)
+        parts.append(_channels(case, theirs))
+    return "; ".join(text for text in parts if text)
 
 
 def _along(numbers: np.ndarray, axis: int) -> list[np.ndarray]:

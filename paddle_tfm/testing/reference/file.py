@@ -13,7 +13,7 @@ import numpy as np
 from paddle_tfm.errors import UserError, nearest
 from paddle_tfm.plugin_errors import summary
 from paddle_tfm.testing.adapters.arguments import constructor
-from paddle_tfm.testing.lookup import load
+from paddle_tfm.testing.module_file import load
 from paddle_tfm.testing.reference.case import Case, parameters_of
 from paddle_tfm.testing.report import line_of
 

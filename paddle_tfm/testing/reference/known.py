@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from paddle_tfm.component_source import docstring, papers
 from paddle_tfm.components import Entry
+from paddle_tfm.plugin_errors import summary
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.scene import default_dtype
 from paddle_tfm.testing.reference.cases import CASES
 from paddle_tfm.testing.reference.compared import Reference, probes, settings_of
-from paddle_tfm.testing.reference.installed import ROUGH, Installed, Likeness, nearest_of
+from paddle_tfm.testing.reference.installed import Installed
+from paddle_tfm.testing.reference.nearest import ROUGH, Likeness, nearest_of
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Result, Skip
 
@@ -28,20 +30,27 @@ def known_formula(subject: ComponentUnderTest) -> Result:
     others = _others(subject)
     if not others:
         return Skip(f"no other plugin brings a {subject.kind}")
+    try:
+        return _difference(subject, others)
+    except Exception as error:  # of anybody's code: the other checks say what is wrong with it
+        return Skip(f"it cannot be called in float64 as others are: {summary(error)}")
+
+
+def _difference(subject: ComponentUnderTest, others: list[Entry]) -> Result:
     with default_dtype("float64"):
-        found = _nearest(subject, others)
-        if found is None:
+        formula = _nearest(subject, others)
+        if formula is None:
             return Skip(f"it is like none of the {len(others)} that are installed")
-        reference = Reference.of(subject, found)
+        reference = Reference.of(subject, formula)
         result = reference.compare(ROUGH)
         exact = isinstance(result, Failed) or reference.compare()
     if isinstance(result, Failed):
         differs = reference.cause or result.text
         rates = "; so look at the base and the exponent" if subject.kind == "position" and "channel" in differs else ""
-        return Note(f"differs from {found}: {differs}{rates}")
+        return Note(f"differs from {formula}: {differs}{rates}")
     if isinstance(exact, Failed):
-        return Note(f"agrees with {found} to {ROUGH:g} of the largest number: an approximation, or rounding")
-    return Note(f"agrees with {found}")
+        return Note(f"agrees with {formula} to {ROUGH:g} of the largest number: an approximation, or rounding")
+    return Note(f"agrees with {formula}")
 
 
 def _others(subject: ComponentUnderTest) -> list[Entry]:
@@ -53,16 +62,16 @@ def _others(subject: ComponentUnderTest) -> list[Entry]:
 def _nearest(subject: ComponentUnderTest, others: list[Entry]) -> Installed | None:
     """What it agrees with; else, of those that it is named after, or that have most numbers in common, the nearest."""
     settings, first = settings_of(subject), probes(subject, last=False)
-    found: dict[str, tuple[Likeness, Installed]] = {}
+    by_name: dict[str, tuple[Likeness, Installed]] = {}
     for entry in others:
         if (near := nearest_of(subject.registry, entry, first, settings, usual=True, crossed=True)) is not None:
-            found[entry.name] = near
-    named = _named(subject, {name: formula.entry for name, (_likeness, formula) in found.items()})
-    ranked = sorted(found, key=lambda name: (found[name][0].gap > ROUGH, name not in named, *_rank(found[name])))
+            by_name[entry.name] = near
+    named = _named(subject, {name: formula.entry for name, (_likeness, formula) in by_name.items()})
+    ranked = sorted(by_name, key=lambda name: (by_name[name][0].gap > ROUGH, name not in named, *_rank(by_name[name])))
     some = probes(subject)
     best: list[tuple[Likeness, Installed, bool]] = []
     for name in ranked[:3]:
-        if (near := nearest_of(subject.registry, found[name][1].entry, some, settings, crossed=True)) is not None:
+        if (near := nearest_of(subject.registry, by_name[name][1].entry, some, settings, crossed=True)) is not None:
             if near[0].gap <= ROUGH:
                 return near[1]
             best.append((*near, name in named))
