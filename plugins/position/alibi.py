@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import paddle
 from paddle import Tensor
 

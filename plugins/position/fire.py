@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn

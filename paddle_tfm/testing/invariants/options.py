@@ -68,7 +68,7 @@ def choices(subject: ComponentUnderTest) -> Result:
 
 
 def _broken_by_a_number(subject: ComponentUnderTest, others: Mapping[str, object]) -> Outcome | None:
-    """The first law that does not hold with these options too, and does without them."""
+    """The first check that fails with these options too, and passes without them."""
     varied = _in_one_scene(subject, others)
     for each in CHECKS[subject.kind]:
         if each.name in LAWS_OF_NUMBERS and (outcome := each.run(varied)).status == FAIL:

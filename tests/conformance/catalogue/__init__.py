@@ -38,7 +38,20 @@ from catalogue import (
 )
 from paddle_tfm import create_registry
 
-TABLES = (attention, blind_spots, feed_forward, head, kernel, norm, placement, position, search, texts, training, whole_model)
+TABLES = (
+    attention,
+    blind_spots,
+    feed_forward,
+    head,
+    kernel,
+    norm,
+    placement,
+    position,
+    search,
+    texts,
+    training,
+    whole_model,
+)
 RIGHT_CLASSES = Path(__file__).parent / "right"
 AS_KIND = {  # of ordinary layers
     "full_width": "attention",
