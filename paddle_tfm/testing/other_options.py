@@ -25,7 +25,7 @@ SWITCHED_ON = 0.1
 NO_CHOICE = "no-such-choice"
 MOST_CHOICES = 8  # of an option, tried
 EXTREMES = (0.01, 100.0)  # times a number's default: what acts on large numbers only acts on those of a small model too
-FEW, UNSET = (1, 2), (0.5, 2.0)  # of a whole number; of a number that is not set
+SMALLEST, UNSET = (1, 2), (0.5, 2.0)  # of a whole number; of a number that is not set
 
 Observe = Callable[[Mapping[str, object]], Iterator[np.ndarray]]
 
@@ -76,7 +76,7 @@ def numbers_of(subject: ComponentUnderTest) -> Iterator[tuple[str, object]]:
         if isinstance(default, float) or (default is None and float in kinds):
             values += [factor * default for factor in EXTREMES] if default else UNSET
         elif (isinstance(default, int) and not isinstance(default, bool)) or (default is None and int in kinds):
-            values += FEW
+            values += SMALLEST
         yield from ((name, value) for value in values if value != default)
 
 

@@ -52,16 +52,16 @@ def _cannot_be_called(cls: type) -> str:
     for name, method in vars(protocol).items():
         if not inspect.isfunction(method) or name.startswith("_") or getattr(cls, name) is method:
             continue
-        own, given = inspect.signature(getattr(cls, name)), inspect.signature(method)
+        own, its_protocols = inspect.signature(getattr(cls, name)), inspect.signature(method)
         try:
-            own.bind(*(each for each in given.parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD))
+            own.bind(*(each for each in its_protocols.parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD))
         except TypeError:
             mine, its = (
                 signature.replace(
                     parameters=[each.replace(annotation=each.empty) for each in signature.parameters.values()],
                     return_annotation=signature.empty,
                 )
-                for signature in (own, given)
+                for signature in (own, its_protocols)
             )
             return f"`{cls.__name__}.{name}{mine}` must take what it is called with: `def {name}{its}`"
     return ""

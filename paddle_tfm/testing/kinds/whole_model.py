@@ -127,9 +127,9 @@ def _placements(whole: WholeModel) -> list[str]:
     }
 
     def note(name: str) -> Callable[[nn.Layer, tuple, Any], None]:
-        def called(layer: nn.Layer, given: tuple, out: Any) -> None:
-            if given and isinstance(given[0], Tensor):
-                inputs[name], outputs[name] = given[0].numpy(), first(out).numpy()
+        def called(layer: nn.Layer, arguments: tuple, out: Any) -> None:
+            if arguments and isinstance(arguments[0], Tensor):
+                inputs[name], outputs[name] = arguments[0].numpy(), first(out).numpy()
 
         return called
 
@@ -197,8 +197,8 @@ def reaches(whole: WholeModel) -> Result:
     def unseen(outputs: np.ndarray, expected: np.ndarray = every) -> tuple[int, int] | None:
         """The first (word, position) of those expected at which a change of the one changes nothing at the other."""
         effects = np.abs(outputs[:-1] - outputs[-1:]).reshape(WORDS, WORDS, -1).max(-1)
-        found = np.argwhere(expected & (effects < MIN_EFFECT_OF_ORDER * np.abs(outputs).max()))
-        return (int(found[0][0]), int(found[0][1])) if len(found) else None
+        pairs = np.argwhere(expected & (effects < MIN_EFFECT_OF_ORDER * np.abs(outputs).max()))
+        return (int(pairs[0][0]), int(pairs[0][1])) if len(pairs) else None
 
     model = whole.model()
     for name, layer in model.named_sublayers():

@@ -41,9 +41,19 @@ from catalogue import (
 from paddle_tfm import create_registry
 
 TABLES = (
-    attention, blind_spots, feed_forward, head, headlines, kernel, norm, placement, position, search, texts, training,
+    attention,
+    blind_spots,
+    feed_forward,
+    head,
+    kernel,
+    norm,
+    placement,
+    position,
+    search,
+    texts,
+    training,
     whole_model,
-)  # fmt: skip
+)
 RIGHT_CLASSES = Path(__file__).parent / "right"
 AS_KIND = {  # of ordinary layers
     "full_width": "attention",

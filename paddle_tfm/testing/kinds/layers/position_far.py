@@ -94,8 +94,8 @@ def _length_of_table(encoding: PositionalEncoding) -> int:
 
 
 def _continues(encoding: PositionalEncoding, length: int) -> bool:
-    """Whether all that it says are waves, and go on where they begin again: so does what is periodic by design, and no
-    table."""
+    """Whether all that it says are waves, and continue where they begin again: so does what is periodic by design, and
+    no table."""
     near, around = _said(encoding, WAVE), _said(encoding, range(length - COUNT // 2, length + COUNT // 2))
     for hook, rows in near.items():
         rows, later = rows.reshape(len(WAVE), -1), around[hook].reshape(COUNT, -1)

@@ -56,12 +56,12 @@ def _rates(subject: ComponentUnderTest) -> dict[str, np.ndarray]:
     """Hook → the rate of each channel [·], NaN for one that is no wave: v(p + 1) + v(p − 1) = 2 cos(rate) v(p). Of
     steps from position to position, in which what a vector has besides is gone."""
     outputs = hook_outputs(encoding_of(subject), position_ids(*POSITIONS), position_ids(*POSITIONS))
-    found = {}
+    rates_of_channels = {}
     for hook in outputs.keys() & {"embed", "query", "key"}:
         rows = np.diff(outputs[hook].reshape(len(POSITIONS), -1).astype("float64"), axis=0)
         inner, beside = rows[1:-1], rows[2:] + rows[:-2]
         slopes = (inner * beside).sum(0) / np.maximum((inner * inner).sum(0), 1e-30)
         height = np.abs(rows).max(0)
         is_wave = (height > MOVES) & (np.abs(beside - slopes * inner).max(0) < IS_WAVE * np.maximum(height, 1e-30))
-        found[hook] = np.where(is_wave, np.arccos(np.clip(slopes / 2, -1, 1)), np.nan)
-    return found
+        rates_of_channels[hook] = np.where(is_wave, np.arccos(np.clip(slopes / 2, -1, 1)), np.nan)
+    return rates_of_channels
