@@ -140,7 +140,9 @@ def test_a_run_speaks_chinese_and_writes_what_it_writes_in_english(tmp_path):
 
 
 def test_errors_speak_chinese():
-    said, status = told("run", "reverse", "model.norm=layers", "train.steps=x", "train.max_tokens=0", LANG="zh_CN.UTF-8")
+    said, status = told(
+        "run", "reverse", "model.norm=layers", "train.steps=x", "train.max_tokens=0", LANG="zh_CN.UTF-8"
+    )
     assert status == 2
     assert "reverse.yaml 有 3 个问题" in said and "未知的归一化 'layers'；是不是 'layer'？" in said
     assert re.search(r"命令行 +train\.steps +必须是整数，现在是 'x'", said), said
