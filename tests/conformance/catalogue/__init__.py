@@ -45,6 +45,7 @@ TABLES = (
     blind_spots,
     feed_forward,
     head,
+    headlines,
     kernel,
     norm,
     placement,
