@@ -6,6 +6,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Linear
+from paddle_tfm.protocols import maps_as
 from paddle_tfm.validators import matrix_side
 from paddle_tfm_plugins.norm.rms import RMSNorm
 
@@ -27,6 +28,8 @@ class GatedNorm(RMSNorm):
         super().__init__(d_model, eps)
         matrix_side(rank=rank)
         self.down, self.up = Linear(d_model, rank, bias=False), Linear(rank, d_model, bias=False)
+        maps_as(self.down.weight, "output")
+        maps_as(self.up.weight, "input")
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         n = super().forward(x, valid, positions)

@@ -193,10 +193,13 @@ def test_the_report_as_json():
     done = call("plugin", "check", "schedule:noam", "--json")
     (report,) = json.loads(done.out)
     assert (report["kind"], report["name"]) == ("schedule", "noam")
-    assert [outcome["name"] for outcome in report["checks"]] == ["rates", "step_alone", "peak", "continuous", "options"]
+    assert [outcome["name"] for outcome in report["checks"]] == [
+        *("rates", "step_alone", "peak", "continuous", "options", "known_formula")
+    ]
     assert {outcome["name"]: outcome["status"] for outcome in report["checks"] if outcome["status"] != "pass"} == {
         "peak": "skip",
         "options": "information",
+        "known_formula": "skip",
     }
     rates, step_alone, *_ = report["checks"]
     assert step_alone["invariant"].startswith("a function of the step alone") and "at step 1" in rates["detail"]

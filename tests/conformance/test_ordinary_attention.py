@@ -115,7 +115,7 @@ def test_positions_inside_and_looking_back_alone_are_seen():
     assert (settled(Distances).has_positions, settled(Distances).looks_back_only) == (True, False)
     assert settled(BackOnly).looks_back_only
     assert settled(Distances).description().endswith("; it tells places apart by itself")
-    assert settled(BackOnly).description() == "it takes no mask; all places of a text are alike to it"
+    assert settled(BackOnly).description() == "it takes no mask; no token sees a later one"
 
 
 def test_a_layer_that_mixes_tokens_has_no_positions():

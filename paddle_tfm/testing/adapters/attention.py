@@ -202,6 +202,8 @@ class Call:
     def description(self) -> str:
         """What was worked out about the mask, and about positions, for people."""
         places = "it tells places apart by itself" if self.has_positions else "all places of a text are alike to it"
+        if self.looks_back_only:  # so that exchanged tokens say nothing of positions
+            places = "no token sees a later one"
         if self.mask is None:
             return f"it takes no mask; {places}"
         convention, dimensions = form = self.form or next(self._forms())
