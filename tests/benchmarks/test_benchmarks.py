@@ -17,8 +17,6 @@ from paddle_tfm import runtime
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import yaml_lines
 
-pytestmark = pytest.mark.reliability
-
 TINY = ["model.d_model=16", "model.num_heads=2", "model.d_ff=24", "model.encoder_layers=2", "model.decoder_layers=1"]
 SMALL = [*TINY, "model.max_length=24", "train.max_tokens=240", "task={name: dates, train: 20}"]
 
@@ -74,6 +72,7 @@ def test_texts_of_one_length_are_cut(tmp_path):
     assert [(batch.source.shape[0], batch.source_valid.all()) for batch in batches] == [(4, True)] * STEPS
 
 
+@pytest.mark.reliability
 def test_the_sides_take_turns_in_processes_of_their_own():
     ours, plain = measure_step("tiny", SMALL, ["paddle"], rounds=2)
     assert [row.side for row in (ours, plain)] == ["ours", "paddle"]
@@ -117,6 +116,7 @@ def test_with_the_weights_of_a_run_a_side_writes_the_same(trained, tmp_path, sid
         assert len(theirs.turn("beam")) == len(ours.turn("beam"))
 
 
+@pytest.mark.reliability
 def test_a_side_without_such_a_model_is_left_out_and_refused_where_it_is_asked_for(tmp_path):
     lines = ["search={name: greedy, max_length: 3}", "train.steps=1", "evaluate.every=1", "task={name: copy, test: 2}"]
     run = paddle_tfm.run("base", [*TINY, *lines, "model.norm=rms", "seeds=[1]"], out=tmp_path / "runs")[0]
@@ -188,12 +188,14 @@ def test_what_cannot_be_measured_is_one_sentence(arguments, message):
     assert message in done.output + str(done.exception) and isinstance(done.exception, (SystemExit, UserError))
 
 
+@pytest.mark.reliability
 def test_a_run_that_is_not_there_is_one_sentence_and_exit_status_2():
     command = [sys.executable, "-m", "benchmarks", "--decode", "nowhere", "--side", "ours-ctranslate2"]
     done = subprocess.run(command, cwd=sides.ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and "nowhere: no run is here" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.reliability
 def test_a_process_that_dies_is_quoted(tmp_path):
     with pytest.raises(RuntimeError, match=r"(?s)'ours' ended.*request\.json"):
         process.Process("ours", "Training", tmp_path)
