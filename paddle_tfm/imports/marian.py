@@ -102,8 +102,8 @@ def _model_file(path: Path, folder: Path, decoder: Mapping[str, Any]) -> Path:
     files = _listed(folder, decoder, "models")
     files = files or [each for each in sorted(folder.glob("*.npz")) if not each.name.endswith(".optimizer.npz")]
     if len(files) != 1:
-        text = _("{folder}: it must hold one .npz file, but has {files}; name the file itself")
-        raise UserError(text.format(folder=folder, files=", ".join(each.name for each in files) or "none"))
+        text = _("{path}: it must be, hold or name one .npz file, but has {files}; name the file itself")
+        raise UserError(text.format(path=path, files=", ".join(each.name for each in files) or "none"))
     return files[0]
 
 

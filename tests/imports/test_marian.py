@@ -196,6 +196,12 @@ def test_bad_input_is_one_sentence(tmp_path, call, case):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_file_that_names_no_model_is_named_itself(tmp_path, call):
+    (tmp_path / "mine.yaml").write_text("steps: 3\n")
+    done = call("import", tmp_path / "mine.yaml", "--out", tmp_path / "run")
+    assert done.status == 2 and "mine.yaml: it must be, hold or name one .npz file, but has none" in done.err
+
+
 def test_a_folder_with_files_in_it_is_not_replaced(tmp_path, call):
     made(tmp_path / "model")
     (tmp_path / "run").mkdir()
