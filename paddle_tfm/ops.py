@@ -90,6 +90,11 @@ def log_softmax(rows: Tensor) -> Tensor:
     return add_outer(rows, -log_sum_exp(rows), row_of_ones(rows))
 
 
+def silu(x: Tensor) -> Tensor:
+    """x σ(x), elementwise. Not `F.silu`, whose gradient is NaN below −88 on a CPU."""
+    return x * F.sigmoid(x)
+
+
 def flatten(x: Tensor, dtype: paddle.dtype) -> Tensor:
     """x [..., C] as rows [N, C] of `dtype`."""
     rows = x.reshape([-1, x.shape[-1]])  # [..., C] -> [N, C]

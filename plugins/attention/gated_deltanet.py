@@ -10,6 +10,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_tfm import ops
 from paddle_tfm.language import _
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import (
@@ -146,7 +147,7 @@ class GatedDeltaNet(Attention):
 
     def forward(self, x: Tensor, kv: Unread | Read, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         answers = self.norm(kv.read().answers[:, :, -x.shape[1] :]).astype(x.dtype)  # [B, H, T, V]
-        return project_out(merge_heads(answers) * _silu(self.gate(x)), info, self.inner_norm, self.output)
+        return project_out(merge_heads(answers) * ops.silu(self.gate(x)), info, self.inner_norm, self.output)
 
     def read(self, x: Tensor, valid: Tensor, past: Past | None) -> Read:
         """x [B, T, C], of which `valid` [B, T] are real, after `past` (None: from the beginning)."""
@@ -161,7 +162,7 @@ class GatedDeltaNet(Attention):
             real = (when < number).astype(past.memory.dtype).unsqueeze(-1)  # [B, T, 1]
             reach = paddle.concat([past.reach, paddle.concat(projections, -1) * real], 1)  # [B, K - 1 + T, W]
             width = self.kernel.shape[0]
-            convolved = _silu(sum(reach[:, i : i + length] * self.kernel[i] for i in range(width)))
+            convolved = ops.silu(sum(reach[:, i : i + length] * self.kernel[i] for i in range(width)))
             q, k, v = (split_heads(part, self.num_heads) for part in convolved.split(self.widths, -1))
             log_alpha = -paddle.exp(self.log_rate) * F.softplus(fade + self.fade_bias)
             steps = [split_heads(each * real, self.num_heads) for each in (log_alpha, F.sigmoid(write))]
@@ -199,10 +200,6 @@ def _picked(x: Tensor, index: Tensor) -> Tensor:
     batch, length, width = x.shape
     first = paddle.arange(batch, dtype="int64").unsqueeze(1) * length
     return F.embedding(index + first, x.reshape([batch * length, width]))  # [B, T, C] -> [B·T, C]
-
-
-def _silu(x: Tensor) -> Tensor:
-    return x * F.sigmoid(x)  # not F.silu: on a CPU its gradient is NaN below -88
 
 
 def _unit(x: Tensor) -> Tensor:

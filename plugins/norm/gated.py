@@ -5,6 +5,7 @@ from __future__ import annotations
 import paddle.nn.functional as F
 from paddle import Tensor
 
+from paddle_tfm import ops
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import maps_as
 from paddle_tfm.validators import matrix_side
@@ -33,4 +34,4 @@ class GatedNorm(RMSNorm):
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         n = super().forward(x, valid, positions)
-        return n * F.sigmoid(self.up(F.silu(self.down(n))))
+        return n * F.sigmoid(self.up(ops.silu(self.down(n))))

@@ -75,6 +75,12 @@ CONFIGS = ("config", "cfg", "conf", "args", "configuration", "hparams", "hp", "p
 SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
 
 
+def called_as(cls: type, adapter: type) -> None:
+    """Give an adapter the name and the docstring of the layer that it holds, by which reports know it."""
+    adapter.__name__ = adapter.__qualname__ = cls.__name__
+    adapter.__doc__ = cls.__doc__
+
+
 def constructor(
     cls: type[Any],
     values: Mapping[str, object],

@@ -19,7 +19,7 @@ from paddle import Tensor, nn
 from paddle_tfm.errors import UserError
 from paddle_tfm.language import _
 from paddle_tfm.protocols import MASKED_SCORE, Attention, KeyValue, LayerSite, Mask, Tap, TokenInfo
-from paddle_tfm.testing.adapters.arguments import INSIDE, OWN_DROPOUT, built, first, without_dropout
+from paddle_tfm.testing.adapters.arguments import INSIDE, OWN_DROPOUT, built, called_as, first, without_dropout
 from paddle_tfm.testing.results import some
 
 NUMBERS = " as numbers"
@@ -291,6 +291,5 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
                 before = before & (paddle.arange(keys - queries).unsqueeze(1) >= paddle.arange(keys))
             return call(self.layer, key, key, value, paddle.concat([before, allowed], 2))[:, keys - queries :]
 
-    OrdinaryAttention.__name__ = OrdinaryAttention.__qualname__ = cls.__name__
-    OrdinaryAttention.__doc__ = cls.__doc__
+    called_as(cls, OrdinaryAttention)
     return OrdinaryAttention, call

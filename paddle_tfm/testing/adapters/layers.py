@@ -9,7 +9,15 @@ from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import FeedForward, Norm, PositionalEncoding, Tap, TokenInfo
-from paddle_tfm.testing.adapters.arguments import INSIDE, OWN_DROPOUT, built, first, without_dropout, without_width
+from paddle_tfm.testing.adapters.arguments import (
+    INSIDE,
+    OWN_DROPOUT,
+    built,
+    called_as,
+    first,
+    without_dropout,
+    without_width,
+)
 
 
 def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
@@ -26,8 +34,7 @@ def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
         def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
             return first(self.layer(x))
 
-    OrdinaryNorm.__name__ = OrdinaryNorm.__qualname__ = cls.__name__
-    OrdinaryNorm.__doc__ = cls.__doc__
+    called_as(cls, OrdinaryNorm)
     return OrdinaryNorm
 
 
@@ -51,8 +58,7 @@ def feed_forward(cls: type, options: Mapping[str, object]) -> type[FeedForward]:
         def forward(self, x: Tensor, info: TokenInfo, tap: Tap) -> Tensor:
             return first(self.layer(x))
 
-    OrdinaryFeedForward.__name__ = OrdinaryFeedForward.__qualname__ = cls.__name__
-    OrdinaryFeedForward.__doc__ = cls.__doc__
+    called_as(cls, OrdinaryFeedForward)
     return OrdinaryFeedForward
 
 
@@ -130,6 +136,5 @@ def position(cls: type, options: Mapping[str, object]) -> type[OrdinaryEncoding]
             self.layer = built(cls, values, options)
             self.settle(d_model)
 
-    Encoding.__name__ = Encoding.__qualname__ = cls.__name__
-    Encoding.__doc__ = cls.__doc__
+    called_as(cls, Encoding)
     return Encoding
