@@ -8,21 +8,29 @@ JSON, CSV, LaTeX, logs, the files of a run. `python docs/catalogue.py` writes th
 from __future__ import annotations
 
 import gettext
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from pathlib import Path
 
 DOMAIN = "paddle_tfm"
 FOLDER = Path(__file__).parent / "locale"
 LANGUAGES = {"en": "English", "zh": "中文"}
-gettext.bindtextdomain(DOMAIN, str(FOLDER))
+VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")  # in the order in which gettext asks for them
 _is_english: ContextVar[bool] = ContextVar("is_english", default=False)
 
 
 def _(text: str) -> str:
     """`text` in the reader's language."""
-    return gettext.dgettext(DOMAIN, text) if text and not _is_english.get() else text
+    return _catalogue(*map(os.environ.get, VARIABLES)).gettext(text) if text and not _is_english.get() else text
+
+
+@lru_cache(maxsize=None)
+def _catalogue(*_variables: str | None) -> gettext.NullTranslations:
+    """The catalogue that these variables ask for. `gettext.dgettext` looks for its file at every call."""
+    return gettext.translation(DOMAIN, FOLDER, fallback=True)
 
 
 def counted(number: int, what: str) -> str:
