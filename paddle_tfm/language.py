@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 DOMAIN = "paddle_tfm"
@@ -27,7 +27,7 @@ def _(text: str) -> str:
     return _catalogue(*map(os.environ.get, VARIABLES)).gettext(text) if text and not _is_english.get() else text
 
 
-@lru_cache(maxsize=None)
+@cache
 def _catalogue(*_variables: str | None) -> gettext.NullTranslations:
     """The catalogue that these variables ask for. `gettext.dgettext` looks for its file at every call."""
     return gettext.translation(DOMAIN, FOLDER, fallback=True)
