@@ -1,5 +1,6 @@
 """Shipped components at options other than their defaults, one option at a time, under the checks that an option can
-break. Which values are refused is pinned, so that none slips away as a skip."""
+break: switches, choices, and values that a default says nothing about. Small and large values of numbers are tried by
+the check `choices` of each component. Which values are refused is pinned, so that none slips away as a skip."""
 
 from functools import cached_property
 
@@ -64,6 +65,7 @@ BY_HAND = {
     ("position", "t5", "buckets"): [4, 8, 64],
     ("position", "xpos", "scale_base"): [256.0, 2048.0],  # with less, scores stop fading before the farthest position
     ("position", "yarn", "trained_length"): [4, 200],
+    ("feed_forward", "mixture_of_experts", "top_k"): [1, 5],
     ("head", "adaptive", "cutoffs"): [[5], [5, 7, 10]],
     ("head", "fix", "scale"): [0.5, 20.0],
     ("head", "linear", "cap"): [1.0, 50.0],
@@ -91,13 +93,17 @@ def values_of(kind, name, option):
     """Values that an option may have instead of its default."""
     if (kind, name, option.name) in BY_HAND:
         return BY_HAND[kind, name, option.name]
-    values = HEAD_DIM if option.name == "head_dim" else other_values(option)
-    return sorted({min(values), max(values)}) if isinstance(option.default, float) else values
+    if option.name == "head_dim":
+        return HEAD_DIM
+    return other_values(option) if isinstance(option.default, (bool, str)) else []
 
 
-def varied_by_sizes(option):
-    """Numbers that a model has for all of its components: the models that components are checked in differ in them."""
-    return option.required and option.name in ("num_heads", "dropout", "d_ff")
+def is_varied_elsewhere(option):
+    """Numbers that a model has for all of its components: the models that components are checked in differ in them. And
+    numbers whose default says what is small and large: the check `choices` varies them."""
+    if option.required:
+        return option.name in ("num_heads", "dropout", "d_ff")
+    return isinstance(option.default, (int, float)) and not isinstance(option.default, bool)
 
 
 def all_options():
@@ -160,7 +166,7 @@ def outcomes_of(kind, name, options, size, only):
 def test_each_option_has_another_value():
     settable = {(kind, name, key) for kind, name, options, _ in settings() for key in options}
     for kind, name, option in all_options():
-        assert (kind, name, option.name) in settable or varied_by_sizes(option), "add it to BY_HAND"
+        assert (kind, name, option.name) in settable or is_varied_elsewhere(option), "add it to BY_HAND"
         assert option.default not in values_of(kind, name, option)
 
 
