@@ -111,10 +111,9 @@ class Reach:
 
 FEW_PAIRS = 10_000  # up to so many pairs, the recipe few-pairs is the better beginning
 BY_HEART = 100  # fewer pairs are there to be learned by heart
-SELDOM = (
-    10  # occurrences of a piece, on average. Of 2,000 pairs of Tatoeba one side has 8 with base.yaml (chrF 7) or with
-)
-# tatoeba-en-zh; with `few-pairs` 11 (chrF 11). No other recipe that ships has fewer than 28
+# Occurrences of a piece, on average. Of 2,000 pairs of Tatoeba one side has 8 with base.yaml (chrF 7) or with
+# tatoeba-en-zh; with `few-pairs` 11 (chrF 11). No other recipe that ships has fewer than 28.
+SELDOM = 10
 
 
 def seldom(pairs: Iterable[tuple[Pieces, Pieces]]) -> list[str]:

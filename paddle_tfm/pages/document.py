@@ -76,8 +76,9 @@ def document(
 
 
 def notes(texts: Sequence[str]) -> str:
-    """Sentences below what they are about."""
-    return "".join(f'<p class="note">{escape(text)}</p>' for text in texts)
+    """Sentences below what they are about; in them, what stands between backticks is code."""
+    coded = (re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)) for text in texts)
+    return "".join(f'<p class="note">{text}</p>' for text in coded)
 
 
 def named(number: int, name: str) -> str:

@@ -21,6 +21,7 @@ from paddle_tfm.comparison.runs.curves import mean_points, read_curves
 from paddle_tfm.comparison.runs.finished import collect
 from paddle_tfm.comparison.table import compare
 from paddle_tfm.comparison.verdict import verdict
+from paddle_tfm.pages.document import notes
 
 EVIL = "<script>alert('&')</script> | \"x\" $\\frac$ _旋转位置*"
 LOST = "the loss was no number at step 151 (nan)"
@@ -363,6 +364,10 @@ def rows_of(page):
         ]
         for caption, body in re.findall("<caption>(.*?)</caption>(.*?)</table>", page, re.DOTALL)
     }
+
+
+def test_what_stands_between_backticks_is_code():
+    assert notes(["take `few-pairs` & <b>"]) == '<p class="note">take <code>few-pairs</code> &amp; &lt;b&gt;</p>'
 
 
 def test_the_page_has_every_seed_every_metric_and_every_run_and_says_how_to_see_the_curves(tmp_path):
