@@ -138,7 +138,7 @@ class DeepSeekMoE(FeedForward):
         length = real.sum(1).clip(min=1.0)  # [B, 1]
         chosen = top(s.detach().reshape([-1, s.shape[-1]]), self.top_k).reshape(s.shape)
         f = (chosen.astype(s.dtype) * real).sum(1) * (s.shape[-1] / self.top_k) / length  # [B, N]
-        mean = (s / s.sum(-1, keepdim=True) * real).sum(1) / length
+        mean = (s / (s.sum(-1, keepdim=True) + 1e-20) * real).sum(1) / length  # all may be 0
         sentences = paddle.full([], s.shape[0], s.dtype)
         return sum_over_ranks((f * mean).sum(-1).mean() * (sentences / sum_over_ranks(sentences)))
 

@@ -55,3 +55,13 @@ def test_a_step_of_several_batches_moves_the_biases_once():
         np.testing.assert_allclose(moe.balance.numpy(), b, atol=1e-6)
         assert step > 1 or b.any()
     assert "load" not in "".join(moe.state_dict())
+
+
+def test_a_token_far_from_all_experts_has_a_finite_loss():
+    """Its affinities are all 0 in float32."""
+    moe, tap = make(), Tap()
+    moe.router.weight.set_value(-paddle.ones([C, N]))
+    moe.train()
+    x = paddle.full([1, 2, C], 1e4)
+    moe(x, at(x), tap)
+    assert np.isfinite(float(tap.aux_losses["sequence_balance"]))

@@ -52,6 +52,7 @@ class AttentionProbe:
         length: int = LENGTH,
         dropout: float = 0.0,
         norms: Mapping[str, object] | None = None,
+        opened: bool = True,
     ):
         self.site, self.length, self.num_heads = subject.site(site), length, num_heads
         self.offset = 0
@@ -61,7 +62,8 @@ class AttentionProbe:
         self.attention.eval()
         self.has_positions = getattr(self.attention, "has_positions", False)  # inside: of an ordinary layer
         redraw(self.attention, self.rng)
-        open_gates(self.attention, self.rng)
+        if opened:
+            open_gates(self.attention, self.rng)
         self.x = self.normal(1, length, d_model)
         self.source = self.x if self.site.sublayer == "self" else self.normal(1, length, d_model)
         self.encoding = PositionalEncoding()
@@ -297,7 +299,9 @@ def temperature(subject: ComponentUnderTest) -> Result:
         if shape in WIDE and any(wide in concentrations for wide in WIDE):
             continue
         try:
-            probe = AttentionProbe(subject, *shape)
+            probe = AttentionProbe(subject, *shape, opened=False)
+            if not probe.attended().any():  # a gate is shut at initialization
+                probe = AttentionProbe(subject, *shape)
         except RecipeError:  # it refuses this number of heads
             continue
         kv = probe.key_value()

@@ -130,7 +130,8 @@ def groups(subject: ComponentUnderTest) -> Result:
     kv = probe.key_value()
     if isinstance(kv, Skip):
         return kv
-    if not 1 < kv.value.shape[1] < QUERY_HEADS:
+    heads = int(subject.spec.get("num_heads", QUERY_HEADS))
+    if not 1 < kv.value.shape[1] < heads:
         return Skip("heads of queries share no heads of values, or all of them one")
     rows = kv.select(paddle.zeros([TEXTS], "int64"))
     ranks = []
@@ -142,7 +143,7 @@ def groups(subject: ComponentUnderTest) -> Result:
         ranks.append(int((sizes > RANK * sizes[0]).sum()))
     if len(set(ranks)) > 1:
         reached = ", ".join(map(str, ranks))
-        return Failed(f"with {QUERY_HEADS} heads of queries, heads of values reach {reached} channels of {WIDTH}")
+        return Failed(f"with {heads} heads of queries, heads of values reach {reached} channels of {WIDTH}")
     return Passed()
 
 

@@ -41,6 +41,10 @@ def rates(subject: ComponentUnderTest) -> Result:
         steps = int((np.diff(exponents) > OFF).sum())  # between as many rates and one more
         if steps < 2:
             continue
+        gaps = np.diff(exponents)[np.diff(exponents) > OFF]
+        if np.ptp(gaps) > OFF:
+            notes.append(f"{hook}: {steps + 1} rates, in uneven powers of {name}")
+            continue
         first, last = exponents[0], exponents[-1]
         least = 2 * steps / (WIDTH if hook == "embed" else HEAD_DIM)  # i / (D / 2), where all pairs turn
         if abs(first) > OFF:

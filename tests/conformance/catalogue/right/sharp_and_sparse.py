@@ -91,6 +91,7 @@ class Sparsemax(_Softmax):
 
     def weights(self, scores, mask):
         scores = scores + mask.dense(scores.dtype)
+        scores = scores - scores.max(-1, keepdim=True)  # where all are masked, all are alike
         ordered = paddle.sort(scores, -1, descending=True)
         rank = paddle.arange(1, scores.shape[-1] + 1).astype(scores.dtype)
         total = ordered.cumsum(-1) - 1.0
