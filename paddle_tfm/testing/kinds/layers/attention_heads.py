@@ -130,7 +130,8 @@ def groups(subject: ComponentUnderTest) -> Result:
     kv = probe.key_value()
     if isinstance(kv, Skip):
         return kv
-    heads = int(subject.spec.get("num_heads", QUERY_HEADS))
+    own = subject.spec.get("num_heads")
+    heads = own if isinstance(own, int) else QUERY_HEADS
     if not 1 < kv.value.shape[1] < heads:
         return Skip("heads of queries share no heads of values, or all of them one")
     rows = kv.select(paddle.zeros([TEXTS], "int64"))
