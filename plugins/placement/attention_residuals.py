@@ -57,8 +57,8 @@ class AttentionResiduals(Placement):
             new = branch.unsqueeze(2).astype(x.dtype)  # [B, T, 1, C]
             past = [x[:, :, 1:], new] if self.opens[i] else [x[:, :, 1:-1], x[:, :, -1:] + new]
             outputs = paddle.concat(past, 2)  # [B, T, l, C]
-            size = paddle.rsqrt(paddle.square(outputs).mean(-1, keepdim=True) + EPS)
-            weights = F.softmax(paddle.matmul(outputs, self.queries[i]) * size, 2)  # [B, T, l, 1]
+            scale = paddle.rsqrt(paddle.square(outputs).mean(-1, keepdim=True) + EPS)
+            weights = F.softmax(paddle.matmul(outputs, self.queries[i]) * scale, 2)  # [B, T, l, 1]
             mean = paddle.matmul(weights, outputs, transpose_x=True)  # [B, T, 1, l] · [B, T, l, C] -> [B, T, 1, C]
             return paddle.concat([mean, outputs], 2)
 

@@ -125,7 +125,7 @@ WRONG = {
         ),
     ],
     "placement/attention_residuals": [
-        ("a softmax over tokens", "* size, 2)", "* size, 1)", "causal"),
+        ("a softmax over tokens", "* scale, 2)", "* scale, 1)", "causal"),
         ("the embedded token alone is kept", "past = [x[:, :, 1:], new] if", "past = [x[:, :, 1:2], new] if",
          "each_branch_once"),
     ],
@@ -192,8 +192,8 @@ WRONG = {
 
 RIGHT = {
     "placement/attention_residuals": [
-        ("sigmoids, which do not compete", (("F.softmax(paddle.matmul(outputs, self.queries[i]) * size, 2)",
-                                             "F.sigmoid(paddle.matmul(outputs, self.queries[i]) * size)"),)),
+        ("sigmoids, which do not compete", (("F.softmax(paddle.matmul(outputs, self.queries[i]) * scale, 2)",
+                                             "F.sigmoid(paddle.matmul(outputs, self.queries[i]) * scale)"),)),
     ],
     "own_placement": [
         ("weights of depth that belong to the method", (
