@@ -205,11 +205,12 @@ class Stack(layers.Layer):
         memory: Memory | None = None,
     ) -> list[AttentionContext]:
         """The attention context of each layer; layers that share an encoding share one mask, computed once. `mask` has
-        the encoding of the first."""
+        the encoding of the first. All share one `TokenInfo.shared`, empty as yet."""
         contexts: list[AttentionContext] = []
+        shared: dict[str, Tensor] = {}
         for encoding in encodings:
             of_layer = mask.with_encoding(encoding) if contexts else mask
-            contexts.append(AttentionContext(TokenInfo(encoding, q_positions, q_valid), of_layer, memory))
+            contexts.append(AttentionContext(TokenInfo(encoding, q_positions, q_valid, shared), of_layer, memory))
         return contexts if len(contexts) == len(self.layers) else contexts * len(self.layers)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import paddle
@@ -45,12 +45,18 @@ class Geometry(NamedTuple):
     head_dim: int
 
 
-class TokenInfo(NamedTuple):
-    """The tokens that a call is about: their encoding, positions int64 [B|1, T], and valid bool [B, T] (True: real)."""
+@dataclass(frozen=True)
+class TokenInfo:
+    """The tokens that a call is about: their encoding, positions int64 [B|1, T], and valid bool [B, T] (True: real).
+
+    `shared` is empty at the start of a pass through a stack, and ends with it: what a layer puts there, under a key of
+    its own, the layers above find. The memory's keys and values are no pass: each layer projects them with a mapping of
+    its own."""
 
     encoding: PositionalEncoding
     positions: Tensor
     valid: Tensor
+    shared: dict[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

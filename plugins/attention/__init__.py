@@ -21,6 +21,7 @@ def register_attentions():
         "sinks": "paddle_tfm_plugins.attention.sinks:Sinks",
         "sigmoid": "paddle_tfm_plugins.attention.sigmoid:SigmoidAttention",
         "exclusive": "paddle_tfm_plugins.attention.exclusive:Exclusive",
+        "value_residual": "paddle_tfm_plugins.attention.value_residual:ValueResidual",
         "scalable_softmax": "paddle_tfm_plugins.attention.scalable_softmax:ScalableSoftmax",
         "interleaved": "paddle_tfm_plugins.attention.interleaved:Interleaved",
         "merged": "paddle_tfm_plugins.attention.merged:Merged",

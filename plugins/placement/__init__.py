@@ -17,6 +17,7 @@ def register_placements():
         "residual_dual": "paddle_tfm_plugins.placement.residual_dual:ResidualDual",
         "hyper_connections": "paddle_tfm_plugins.placement.hyper_connections:HyperConnections",
         "mhc": "paddle_tfm_plugins.placement.mhc:ManifoldHyperConnections",
+        "attention_residuals": "paddle_tfm_plugins.placement.attention_residuals:AttentionResiduals",
         "sub_ln": "paddle_tfm_plugins.placement.sub_ln:SubLN",
         "admin": "paddle_tfm_plugins.placement.admin:Admin",
         "deepnorm": "paddle_tfm_plugins.placement.deepnorm:DeepNorm",

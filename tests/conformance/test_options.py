@@ -47,6 +47,7 @@ BY_HAND = {
     ("attention", "synthesizer", "hidden"): [5],
     ("norm", "group", "groups"): [1, 2, 8],
     ("norm", "derf", "shift"): [-0.4, 0.4],
+    ("placement", "attention_residuals", "block"): [2, 4],
     ("placement", "keel", "alpha"): [1.0, 50.0],
     ("placement", "layer_scale", "initial"): [1e-6, 2.0],
     ("placement", "steps", "before"): ["n"],

@@ -53,6 +53,7 @@ OPTIONS = {
     "forgetting": "{encoder: multihead, decoder: {self: forgetting, cross: multihead}}",
     "gated_deltanet": "{encoder: multihead, decoder: {self: gated_deltanet, cross: multihead}}",
     "exclusive": "{self: exclusive, cross: multihead}",
+    "value_residual": "{self: value_residual, cross: multihead}",
     "merged": "{encoder: multihead, decoder: merged}",
     "convolution": "{self: convolution, cross: multihead}",
     "recurrent": "{self: recurrent, cross: multihead}",

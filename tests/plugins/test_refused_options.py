@@ -41,6 +41,7 @@ BY_OPTIONS = {
     "placement": [
         ("layer_scale", {"initial": 0.0}, "`initial` must be in (0, inf), but is 0.0"),
         ("keel", {"alpha": 0.0}, "`alpha` must be positive, but is 0.0"),
+        ("attention_residuals", {"block": 0}, "`block` must be at least 1, but is 0"),
         ("mhc", {"streams": 0}, "`streams` must be in [1, 1000], but is 0"),
         ("mhc", {"iterations": 0}, "`iterations` must be at least 1, but is 0"),
     ],

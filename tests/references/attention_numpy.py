@@ -160,6 +160,11 @@ def scalable_softmax(x, source, w, allowed, *, heads, inner=None):
     return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
 
 
+def value_residual(x, source, w, allowed, *, heads, inner=None):
+    """2410.17897: the first layer's values are its own; those of others stand in `test_value_residual_papers.py`."""
+    return paper.multi_head_attention(x, source, w, heads, allowed, inner=inner)
+
+
 def exclusive(x, source, w, allowed, *, heads, inner=None):
     """2603.09078: z_i = y_i − (y_iᵀ v_i) v_i / ‖v_i‖², y_i what a head of attention gives at i, and v_i its value there."""
 

@@ -151,6 +151,13 @@ ATTENTION = {
         "openai/gpt-oss learns them; their start at 0 is ours", starts={"sink": 0.0}, learned=True, **MULTIHEAD
     ),
     "exclusive": held("arXiv:2603.09078: nothing to choose beyond multihead", **MULTIHEAD),
+    "value_residual": held(
+        "arXiv:2410.17897 and Zcchill/Value-Residual-Learning: 0.5 and 0.5, fixed",
+        first=0.5,
+        own=0.5,
+        learned=False,
+        **MULTIHEAD,
+    ),
     "merged": held("arXiv:2512.14856; its heads are grouped and normalized, ours as multihead", **MULTIHEAD),
     "scalable_softmax": held(
         "arXiv:2501.19399: s starts at 0.168, 1 / the mean of log n over 1,024 tokens",
@@ -285,6 +292,9 @@ PLACEMENT = {
         },
         streams=4,
         iterations=20,
+    ),
+    "attention_residuals": held(
+        "arXiv:2603.15031: each sublayer's output apart, queries from 0", starts={"queries.*": 0.0}, block=1
     ),
     "hyper_connections": held(
         "arXiv:2409.19606, section 2.3 and algorithm 2: reads stream k mod n, mixes by the identity; dynamic from 0.01",

@@ -162,6 +162,24 @@ def mhc(x, sublayers, w, streams=4, iterations=20, norm=None, named=None):
     return h.sum(2)
 
 
+def attention_residuals(x, sublayers, w, layer, block=1, norm=None, named=None):
+    """2603.15031, equations 2 to 6: h_l = Σ_i α_(i→l) v_i, α a softmax of w_lᵀ RMSNorm(v_i), v_0 the embedding and v_i
+    what layer i gives, or the sum of a block's: a stack of this one layer, whose w are those of what comes next."""
+    h, (norms, _), values = x, norms_of(sublayers, norm, named), [x]
+    for i, (f, n) in enumerate(zip(sublayers, norms)):
+        out = f(n(h))
+        if (layer * len(sublayers) + i) % block == 0:
+            values.append(out)
+        else:
+            values[-1] = values[-1] + out
+        phi = [
+            np.exp(v / np.sqrt((v**2).mean(-1, keepdims=True) + 1e-6) @ w[f"queries.{i}"][:, 0])[..., None]
+            for v in values
+        ]
+        h = sum(share * v for share, v in zip(phi, values)) / sum(phi)
+    return h
+
+
 def hyper_connections(x, sublayers, w, streams=4, dynamic=True, norm=None, named=None):
     """2409.19606, appendix J: width connection, layer, depth connection, over h [B, T, n, C]; copied at first, summed at
     the end: a stack of this one layer."""

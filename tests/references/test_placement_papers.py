@@ -23,7 +23,7 @@ from paddle_tfm.protocols import LayerSite, PositionalEncoding, TokenInfo
 
 PLACEMENTS = (
     "post", "pre", "res_post", "parallel", "sub_ln", "admin", "hybrid_norm", "mix_ln", "residual_dual",
-    "hyper_connections", "mhc", "keel", "sandwich", "peri", "deepnorm", "rezero", "layer_scale",
+    "hyper_connections", "mhc", "attention_residuals", "keel", "sandwich", "peri", "deepnorm", "rezero", "layer_scale",
 )  # fmt: skip
 WITHOUT_FINAL_NORM = {"post", "admin", "deepnorm", "keel", "rezero", "residual_dual"}
 
@@ -156,6 +156,43 @@ def test_manifold_constrained_connections_keep_the_sum_of_the_streams(build, reg
     out = placement.wrap(0, x, lambda y: paddle.ones_like(y), info)
     expected = (x.sum(2) + write.sum(2, keepdim=True)).numpy()
     np.testing.assert_allclose(out.sum(2).numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+@pytest.mark.parametrize("block", [1, 2, 4])
+def test_attention_residuals_are_the_papers(build, registry, precision, rng, stack, block):
+    """2603.15031, figure 2: before each layer a softmax over the blocks so far and the sum within the block, `layer_number
+    % block_size`; and one over all of them at the end of the stack."""
+    whole = WholeStack(build, registry, precision, rng, {"name": "attention_residuals", "block": block}, stack)
+    queries = [w[f"queries.{i}"][:, 0] for _, w in whole.made for i in range(whole.count)]
+
+    def attend(values, query):
+        v = np.stack(values)  # [N, B, T, C]
+        logits = np.einsum("d,nbtd->nbt", query, v / np.sqrt((v**2).mean(-1, keepdims=True) + 1e-6))
+        return np.einsum("nbt,nbtd->btd", np.exp(logits) / np.exp(logits).sum(0), v)
+
+    h, blocks, partial = whole.x, [whole.x], None
+    for number, (f, n) in enumerate(zip(whole.branches(), whole.norms(), strict=True)):
+        if number % block == 0 and partial is not None:
+            blocks.append(partial)
+            partial = None
+        partial = f(n(h)) if partial is None else partial + f(n(h))
+        h = attend([*blocks, partial], queries[number])
+    precision.same(whole.ours(), h)
+
+
+def test_attention_residuals_start_as_plain_means(registry, precision, rng):
+    """2603.15031, section 3: pseudo-queries start at zero, so that all earlier outputs weigh the same."""
+
+    def build(kind, spec, **givens):
+        component = registry.build(kind, spec, **givens)
+        return component, parameters(component)
+
+    whole = WholeStack(build, registry, precision, rng, "attention_residuals")
+    values = [whole.x]
+    for f, n in zip(whole.branches(), whole.norms(), strict=True):
+        values.append(f(n(np.mean(values, 0))))
+    precision.same(whole.ours(), np.mean(values, 0))
 
 
 # --------------------------------------------------------------------------------------------------------- DeepNorm

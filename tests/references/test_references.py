@@ -44,6 +44,7 @@ def test_every_component_agrees_with_its_reference(kind, name):
         ("feed_forward", "swish", {"beta": 1.702}),
         ("placement", "steps", {"before": "nd", "after": "nda"}),
         ("placement", "steps", {"before": "n", "after": "adn"}),
+        ("placement", "attention_residuals", {"block": 2}),
         ("position", "sinusoidal", {"halves": True}),
         ("attention", "local", {"window": 3}),
         ("attention", "grouped_query", {"kv_heads": 2}),

@@ -388,6 +388,10 @@ WRONG = {
             "padding",
         ),
     ],
+    "attention/value_residual": [
+        ("the first layer's value of the newest token, for all", "info.shared.get(FIRST, kv.value)",
+         "info.shared.get(FIRST, kv.value)[:, :, -1:]", "causal"),
+    ],
     "attention_variants:DroppedValues": [
         ("a dropout of its own without its factor",
          "return self.drop_output(super().forward(x, kv, info, mask, tap))",
@@ -559,6 +563,13 @@ RIGHT = {
              ("head(query, key, value, mask)", "head(x, context, mask)"),
              ("F.softmax(scores, -1), v)", "F.dropout(F.softmax(scores, -1), 0.1, training=self.training), v)")),
         ),
+    ],
+    "attention/value_residual": [
+        ("mixed with the layer's below, as it mixed them", (
+            ("return KeyValue(kv.key, first * info.shared.get(FIRST, kv.value) + own * kv.value)",
+             "info.shared[FIRST] = first * info.shared.get(FIRST, kv.value) + own * kv.value\n"
+             "        return KeyValue(kv.key, info.shared[FIRST])"),
+        )),
     ],
     "attention/cosine": [
         ("texts of 64 tokens", (("length: int = 32", "length: int = 64"),)),

@@ -124,6 +124,11 @@ WRONG = {
             "other_sizes",
         ),
     ],
+    "placement/attention_residuals": [
+        ("a softmax over tokens", "* scale, 2)", "* scale, 1)", "causal"),
+        ("the embedded token alone is kept", "past = [x[:, :, 1:], new] if", "past = [x[:, :, 1:2], new] if",
+         "each_branch_once"),
+    ],
     "placement_variants:BothEnds": [
         ("the residual comes from the normed input", "return x + self.drops[i](branch)\n\n\nclass GatedBranches",
          "x = self.norms[i](x, info.valid, info.positions)\n        return x + self.drops[i](branch)\n\n\nclass GatedBranches",
@@ -186,6 +191,10 @@ WRONG = {
 }  # fmt: skip
 
 RIGHT = {
+    "placement/attention_residuals": [
+        ("sigmoids, which do not compete", (("F.softmax(paddle.matmul(outputs, self.queries[i]) * scale, 2)",
+                                             "F.sigmoid(paddle.matmul(outputs, self.queries[i]) * scale)"),)),
+    ],
     "own_placement": [
         ("weights of depth that belong to the method", (
             ("        self.rate = dropout",

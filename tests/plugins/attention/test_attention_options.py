@@ -26,6 +26,7 @@ from paddle_tfm_plugins.attention.sigmoid import SigmoidAttention
 from paddle_tfm_plugins.attention.single_head import SingleHead
 from paddle_tfm_plugins.attention.sinks import Sinks
 from paddle_tfm_plugins.attention.talking_heads import TalkingHeads
+from paddle_tfm_plugins.attention.value_residual import ValueResidual
 
 C, H = 8, 2
 FULL = LayerSite("encoder", "self", 0, 1, 1)
@@ -49,6 +50,7 @@ MAKERS = {
     "sinks zero": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, learned=False, **more),
     "exclusive": lambda site, **more: Exclusive(d_model=C, num_heads=H, dropout=0.0, **more),
     "merged": lambda site, **more: Merged(d_model=C, num_heads=H, dropout=0.0, **more),
+    "value_residual": lambda site, **more: ValueResidual(d_model=C, num_heads=H, dropout=0.0, site=site, **more),
     "scalable_softmax": lambda site, **more: ScalableSoftmax(d_model=C, num_heads=H, dropout=0.0, **more),
     "sigmoid": lambda site, **more: SigmoidAttention(d_model=C, num_heads=H, dropout=0.0, **more),
     "interleaved": lambda site, **more: Interleaved(
@@ -179,6 +181,10 @@ def test_heads_that_do_not_divide_the_width_are_refused(cls):
         (
             lambda: Exclusive(d_model=8, num_heads=2, dropout=0.0, site=LayerSite("decoder", "cross", 0, 1, 1)),
             "it takes a token's own value out, and in cross-attention all values are another text's",
+        ),
+        (
+            lambda: ValueResidual(d_model=8, num_heads=2, dropout=0.0, site=LayerSite("decoder", "cross", 1, 2, 2)),
+            "it mixes in values of the first layer, and in cross-attention all layers make theirs of one text",
         ),
         (
             lambda: ScalableSoftmax(d_model=8, num_heads=2, dropout=0.0, scale=0.0),

@@ -97,6 +97,7 @@ def test_another_optimizer_changes_wide_models_less(registry, make_batch):
     [
         "model.scale_embedding=false",
         "model.placement=hyper_connections",
+        "model.placement=attention_residuals",
     ],
 )
 def test_variants_change_by_as_much_at_each_width(registry, make_batch, override):
@@ -118,7 +119,8 @@ class Recorder(Initializer):
         return np.zeros(shape, "float32")
 
 
-ONLY_SELF = ("convolution", "exclusive", "interleaved", "local", "recurrent", "synthesizer", "linear")
+ONLY_SELF = ("convolution", "exclusive", "interleaved", "local", "recurrent", "synthesizer", "linear",
+             "value_residual")  # fmt: skip
 SPECS = {
     **{("attention", name): f"{{self: {name}, cross: multihead}}" for name in ONLY_SELF},
     **{
