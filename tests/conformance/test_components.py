@@ -142,7 +142,7 @@ _NEED_SCORES = (*_NEED_QUERIES, "alibi", "fire", "kerple", "t5")
 REFUSED = {
     (
         "attention",
-        ("convolution", "gated_deltanet", "linear", "recurrent"),
+        ("convolution", "gated_deltanet", "kimi_delta", "linear", "recurrent"),
         "position",
     ): _NEED_SCORES,  # they compute no score of two tokens
     ("attention", ("differential", "single_head"), "position"): ("shaw",),  # no term of the values
@@ -153,7 +153,7 @@ REFUSED = {
     ("attention", ("single_head",), "placement"): ("sub_ln", "hybrid_norm"),  # no norm before the output projection,
     (
         "attention",
-        ("convolution", "linear", "recurrent", "synthesizer", "gated_deltanet", "mla", "lora"),
+        ("convolution", "linear", "recurrent", "synthesizer", "gated_deltanet", "kimi_delta", "mla", "lora"),
         "placement",
     ): ("hybrid_norm",),  # nor of q, k, v
     ("norm", ("batch", "batch_per_position", "power", "regularized_batch"), "placement"): ("hybrid_norm",),  # the same

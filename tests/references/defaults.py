@@ -187,6 +187,19 @@ ATTENTION = {
         expand=2,
         kernel=4,
     ),
+    "kimi_delta": held(
+        "fla-org/flash-linear-attention, layers/kda.py: values as wide as keys, A from [1, 16), a bias of the gate",
+        starts={
+            "kernel": Uniform(-0.5, 0.5),
+            "log_rate": Uniform(1.0, 16.0, np.exp),
+            "norm.weight": 1.0,
+            "fade_bias": Uniform(np.log(0.001), np.log(0.1), log_softplus),
+            "gate.1.bias": 0.0,
+        },
+        head_dim=None,
+        expand=1,
+        kernel=4,
+    ),
 }
 
 NORM = {

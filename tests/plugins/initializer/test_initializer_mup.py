@@ -123,7 +123,7 @@ SPECS = {
     **{("attention", name): f"{{self: {name}, cross: multihead}}" for name in ONLY_SELF},
     **{
         ("attention", name): f"{{encoder: multihead, decoder: {{self: {name}, cross: multihead}}}}"
-        for name in ("forgetting", "gated_deltanet")
+        for name in ("forgetting", "gated_deltanet", "kimi_delta")
     },
     ("attention", "merged"): "{encoder: multihead, decoder: merged}",
     **{("position", name): f"{{encoder: rotary, decoder: {name}}}" for name in ("cope", "xpos")},
@@ -149,9 +149,11 @@ TABLES_AND_KERNELS = {  # vectors of positions and words, decayed as embeddings 
     "fix": ("head.weight",),
     "convolution": ("self_attention.weight",),
     "gated_deltanet": ("kernel",),
+    "kimi_delta": ("kernel",),
 }
 NARROWED = {  # vectors between wide layers, and no numbers to be read off: as wide as the recipe makes them
     "grouped_query": ("key.weight", "value.weight"),
+    "kimi_delta": ("fade.0.weight", "fade.1.weight", "gate.0.weight", "gate.1.weight"),
     "mla": ("latent.weight", "rotated_key.weight", "key.weight", "value.weight"),
 }
 
