@@ -12,6 +12,7 @@ def register_positions():
         "learned": "paddle_tfm_plugins.position.learned:Learned",
         "rotary": "paddle_tfm_plugins.position.rotary:Rotary",
         "yarn": "paddle_tfm_plugins.position.yarn:YaRN",
+        "pope": "paddle_tfm_plugins.position.pope:PoPE",
         "xpos": "paddle_tfm_plugins.position.xpos:XPos",
         "alibi": "paddle_tfm_plugins.position.alibi:ALiBi",
         "t5": "paddle_tfm_plugins.position.t5:T5",

@@ -137,7 +137,7 @@ ROWS = [{kind: row[kind] for kind in KINDS} for row in covering({kind: installed
 INVARIANTS = ("causal", "padding", "neighbours", "cached", "beams", "masked_rows")
 
 # (kind, its variants, other kind) → variants of that kind beside which they are refused; every other pair is built.
-_NEED_QUERIES = ("cope", "nope_hybrid", "rotary", "shaw", "transformer_xl", "xpos", "yarn")
+_NEED_QUERIES = ("cope", "nope_hybrid", "pope", "rotary", "shaw", "transformer_xl", "xpos", "yarn")
 _NEED_SCORES = (*_NEED_QUERIES, "alibi", "fire", "kerple", "t5")
 REFUSED = {
     (

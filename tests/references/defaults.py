@@ -331,6 +331,12 @@ POSITION = {
         scale_base=512.0,
         gamma=0.4,
     ),
+    "pope": held(
+        "arXiv:2509.10534: base 10000, and δ starts at 0 for length generalization, in lucidrains/x-transformers always",
+        starts={"delta": 0.0},
+        base=10000.0,
+        spread=0.0,
+    ),
     "alibi": held("arXiv:2108.12409, section 3: the slopes follow from the number of heads"),
     "t5": held("arXiv:1910.10683, section 2.1: 32 embeddings, up to 128", buckets=32, max_distance=128),
     "kerple": held(

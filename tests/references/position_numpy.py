@@ -126,6 +126,17 @@ def xpos(h, q, k, v, allowed, base=10000.0, scale_base=512.0, gamma=0.4, q_posit
     return paper.softmax(scores / math.sqrt(width), allowed) @ v
 
 
+def pope(h, q, k, v, allowed, w, base=10000.0, q_positions=None, k_positions=None):
+    """2509.10534, equation 6: a_ts = Σ_c μ_tc μ_sc cos((s − t) θ_c + δ_c) with μ = softplus, equation 3, divided by √d; δ in
+    [−2π, 0], and θ_c = base^{−(c−1)/d}, the minus as in rotary."""
+    theta = base ** (-np.arange(q.shape[1]) / q.shape[1])
+    delta = np.clip(w["delta"][h], -2 * math.pi, 0.0)
+    apart = places(k, k_positions)[None, :] - places(q, q_positions)[:, None]  # s − t
+    angles = np.cos(apart[..., None] * theta + delta)
+    scores = np.einsum("tc,sc,tsc->ts", softplus(q), softplus(k), angles)
+    return paper.softmax(scores / math.sqrt(q.shape[1]), allowed) @ v
+
+
 # --------------------------------------------------------------------------------------------- added to scaled scores
 
 

@@ -135,6 +135,7 @@ ENTRIES = [entry for entry in create_registry() if entry.kind in KINDS and not e
 BIASES_AND_MIXERS = {  # the ends of their paths; weight decay leaves them alone
     "talking_heads": ("mix_scores", "mix_weights"),
     "t5": ("table",),
+    "pope": ("delta",),
     "chain": ("table",),
     "transformer_xl": (".u", ".v"),
     "synthesizer": ("column_bias",),
