@@ -194,7 +194,6 @@ ATTENTION = {
             "log_rate": Uniform(1.0, 16.0, np.exp),
             "norm.weight": 1.0,
             "fade_bias": Uniform(np.log(0.001), np.log(0.1), log_softplus),
-            "gate.1.bias": 0.0,
         },
         head_dim=None,
         expand=1,
