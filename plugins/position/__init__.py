@@ -15,6 +15,7 @@ def register_positions():
         "pope": "paddle_tfm_plugins.position.pope:PoPE",
         "xpos": "paddle_tfm_plugins.position.xpos:XPos",
         "alibi": "paddle_tfm_plugins.position.alibi:ALiBi",
+        "grape_a": "paddle_tfm_plugins.position.grape_a:GRAPEAdditive",
         "t5": "paddle_tfm_plugins.position.t5:T5",
         "kerple": "paddle_tfm_plugins.position.kerple:Kerple",
         "fire": "paddle_tfm_plugins.position.fire:FIRE",

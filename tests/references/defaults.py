@@ -337,6 +337,14 @@ POSITION = {
         spread=0.0,
     ),
     "alibi": held("arXiv:2108.12409, section 3: the slopes follow from the number of heads"),
+    "grape_a": held(
+        "model-architectures/GRAPE, llama-mha-grape-a-querykeygated.py: softplus(a) = 1, vectors from N(0, 1 / D)",
+        starts={
+            "rate": np.log(np.e - 1),
+            "of_query": Normal((D_MODEL // HEADS) ** -0.5),
+            "of_key": Normal((D_MODEL // HEADS) ** -0.5),
+        },
+    ),
     "t5": held("arXiv:1910.10683, section 2.1: 32 embeddings, up to 128", buckets=32, max_distance=128),
     "kerple": held(
         "chijames/KERPLE: r1 from [0.01, 2] and r2 from [0.01, 1], drawn evenly (arXiv:2205.09921)",

@@ -200,6 +200,18 @@ def shaw(h, q, k, v, allowed, w, clip, q_positions=None, k_positions=None):
     return paper.shaw_attention(q, k, v, places(q, q_positions), places(k, k_positions), *tables, clip, allowed)
 
 
+def grape_a(h, q, k, v, allowed, w, num_heads, causal, q_positions=None, k_positions=None):
+    """2512.07805, equation 4.6, with j − i ≤ 0: q_iᵀ k_j / √d + (j − i) ω (softplus(vᵀ q_i / √d) + softplus(uᵀ k_j / √d));
+    as in its code v and u have length 1, and ω is a softplus times ALiBi's slope."""
+    root = math.sqrt(q.shape[1])
+    (of_query, of_key) = (w[name][h] / np.linalg.norm(w[name][h]) for name in ("of_query", "of_key"))
+    gates = softplus(q @ of_query / root)[:, None] + softplus(k @ of_key / root)[None, :]
+    apart = places(k, k_positions)[None, :] - places(q, q_positions)[:, None]
+    apart = apart if causal else -np.abs(apart)
+    slope = softplus(w["rate"][h]) * paper.alibi_slopes(num_heads)[h]
+    return paper.scaled_dot_product_attention(q, k, v, allowed, apart * slope * gates)
+
+
 def transformer_xl(h, q, k, v, allowed, w, base=10000.0, q_positions=None, k_positions=None):
     """1901.02860, section 3.3: A_ij = q_iᵀ k_j + q_iᵀ W R_{i−j} + uᵀ k_j + vᵀ W R_{i−j}, divided by sqrt(d) as in its
     code.

@@ -147,6 +147,7 @@ TABLES_AND_KERNELS = {  # vectors of positions and words, decayed as embeddings 
     "randomized": ("key_table", "value_table"),
     "learned": ("encodings.0.weight",),
     "cope": ("table",),
+    "grape_a": ("of_query", "of_key"),
     "fix": ("head.weight",),
     "convolution": ("self_attention.weight",),
     "gated_deltanet": ("kernel",),
