@@ -41,6 +41,7 @@ class PositionalEncoding(LayerComponent):
 
     kind: ClassVar[str] = "position"
     givens = frozenset({"d_model", "num_heads", "head_dim", "site", "max_length"})
+    widens: ClassVar[bool] = False  # whether query and key return more channels than they get (PoPE)
     per_layer: bool = False  # whether each layer has a table of its own (Shaw), or the stack one (T5)
     _HOOKS: ClassVar[dict[str, tuple[str, ...]]] = {
         "embed": ("embed",),
@@ -67,7 +68,8 @@ class PositionalEncoding(LayerComponent):
         return x
 
     def query(self, q: Tensor, positions: Tensor) -> Tensor:
-        """q [B, H, T, D] before the scores (rotary, xPos)."""
+        """q [B, H, T, D], not yet scaled, before the scores (rotary, xPos). Where it `widens`, scores are still divided
+        by sqrt(D)."""
         return q
 
     def key(self, k: Tensor, positions: Tensor) -> Tensor:

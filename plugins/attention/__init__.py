@@ -28,6 +28,7 @@ def register_attentions():
         "mla": "paddle_tfm_plugins.attention.mla:MultiHeadLatent",
         "forgetting": "paddle_tfm_plugins.attention.forgetting:Forgetting",
         "gated_deltanet": "paddle_tfm_plugins.attention.gated_deltanet:GatedDeltaNet",
+        "kimi_delta": "paddle_tfm_plugins.attention.kimi_delta:KimiDelta",
         "linear": "paddle_tfm_plugins.attention.linear:LinearAttention",
         "synthesizer": "paddle_tfm_plugins.attention.synthesizer:Synthesizer",
         "recurrent": "paddle_tfm_plugins.attention.recurrent:Recurrent",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import paddle
 import paddle.nn.functional as F
@@ -106,6 +107,8 @@ class GatedDeltaNet(Attention):
             is below 1 or above 65,536.
     """
 
+    squash: ClassVar[Callable[[Tensor], Tensor]] = staticmethod(ops.silu)  # what the gate of the output goes through
+
     def __init__(
         self,
         d_model: int,
@@ -129,14 +132,19 @@ class GatedDeltaNet(Attention):
         matrix = self.create_parameter([kernel, sum(self.widths)], default_initializer=start)
         self.kernel = maps_as(keep_initial(matrix), None)
         self.fade, self.write = Linear(d_model, num_heads, False), Linear(d_model, num_heads, False)
-        self.log_rate, self.fade_bias = (self.create_parameter([num_heads], is_bias=True) for _ in range(2))
-        self.log_rate.set_value(paddle.log(paddle.uniform([num_heads], min=0.0, max=16.0)))
-        small = paddle.exp(paddle.uniform([num_heads], min=math.log(0.001), max=math.log(0.1)))
-        self.fade_bias.set_value(paddle.log(paddle.expm1(small)))
+        self._start_fading(num_heads, 0.0)
         self.norm = RMSNorm(expand * self.head_dim, eps=1e-5)
         self.gate = Linear(d_model, expand * keys, False)
         self.output = Linear(expand * keys, d_model, False)
         self.inner_norm = inner_norm(expand * keys) if inner_norm is not None else None
+
+    def _start_fading(self, numbers: int, slowest: float) -> None:
+        """a of each head, exp(a) in U(`slowest`, 16), and b, of so many numbers."""
+        self.log_rate = self.create_parameter([self.num_heads], is_bias=True)
+        self.log_rate.set_value(paddle.log(paddle.uniform([self.num_heads], min=slowest, max=16.0)))
+        self.fade_bias = self.create_parameter([numbers], is_bias=True)
+        small = paddle.exp(paddle.uniform([numbers], min=math.log(0.001), max=math.log(0.1)))
+        self.fade_bias.set_value(paddle.log(paddle.expm1(small)))
 
     @classmethod
     def geometry(cls, d_model: int, num_heads: int, head_dim: int | None = None, **options: object) -> Geometry:
@@ -147,7 +155,7 @@ class GatedDeltaNet(Attention):
 
     def forward(self, x: Tensor, kv: Unread | Read, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         answers = self.norm(kv.read().answers[:, :, -x.shape[1] :]).astype(x.dtype)  # [B, H, T, V]
-        return project_out(merge_heads(answers) * ops.silu(self.gate(x)), info, self.inner_norm, self.output)
+        return project_out(merge_heads(answers) * self.squash(self.gate(x)), info, self.inner_norm, self.output)
 
     def read(self, x: Tensor, valid: Tensor, past: Past | None) -> Read:
         """x [B, T, C], of which `valid` [B, T] are real, after `past` (None: from the beginning)."""
@@ -157,20 +165,43 @@ class GatedDeltaNet(Attention):
         order = paddle.argsort(paddle.where(valid, when, length + when), 1)  # [B, T]: real tokens first
         x, number = _picked(x, order), valid.astype("int64").sum(1, keepdim=True)  # [B, T, C], [B, 1]
         projections = [layer(x).astype(past.memory.dtype) for layer in (self.query, self.key, self.value)]
-        fade, write = (layer(x).astype(past.memory.dtype) for layer in (self.fade, self.write))  # [B, T, H] each
+        fade, write = (layer(x).astype(past.memory.dtype) for layer in (self.fade, self.write))  # [B, T, H]
         with paddle.amp.auto_cast(enable=False):  # a memory of many tokens needs more digits than half precision has
             real = (when < number).astype(past.memory.dtype).unsqueeze(-1)  # [B, T, 1]
             reach = paddle.concat([past.reach, paddle.concat(projections, -1) * real], 1)  # [B, K - 1 + T, W]
             width = self.kernel.shape[0]
             convolved = ops.silu(sum(reach[:, i : i + length] * self.kernel[i] for i in range(width)))
             q, k, v = (split_heads(part, self.num_heads) for part in convolved.split(self.widths, -1))
-            log_alpha = -paddle.exp(self.log_rate) * F.softplus(fade + self.fade_bias)
-            steps = [split_heads(each * real, self.num_heads) for each in (log_alpha, F.sigmoid(write))]
-            answers, memory = recall(_unit(q) * self.head_dim**-0.5, _unit(k), v, *steps, past.memory)
+            slow = (F.softplus(fade + self.fade_bias), F.sigmoid(write))
+            fade, beta = (split_heads(each * real, self.num_heads) for each in slow)
+            log_alpha = -paddle.exp(self.log_rate).reshape([-1, 1, 1]) * fade
+            answers, memory = self.recall(_unit(q) * self.head_dim**-0.5, _unit(k), v, log_alpha, beta, past.memory)
         last = number + paddle.arange(width - 1, dtype="int64").unsqueeze(0)  # [B, K - 1]
         back = paddle.argsort(order, 1)
         answers = split_heads(_picked(merge_heads(answers), back), self.num_heads)
         return Read(answers, Past(memory, _picked(reach, last) if width > 1 else past.reach))
+
+    def recall(
+        self, q: Tensor, k: Tensor, v: Tensor, log_alpha: Tensor, beta: Tensor, memory: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """q, k [B, H, T, D], v [B, H, T, V], log α [B, H, T, 1 or D], β [B, H, T, 1], S_0 [B, H, D, V] → o [B, H, T,
+        V], S_T."""
+        total = log_alpha.cumsum(2)  # log γ
+        gamma, last = paddle.exp(total), total[:, :, -1:]
+        asked, known = self.products(q, k, total)
+        # The diagonal is written out: under `unitriangular` Paddle (3.3.1) gives a gradient to what is not read.
+        system = paddle.eye(k.shape[2], dtype=k.dtype) + (beta * known).tril(-1)
+        wrong = beta * (v - paddle.matmul(gamma * k, memory))
+        written = paddle.linalg.triangular_solve(system, wrong, upper=False)  # [B, H, T, V]
+        answers = paddle.matmul(gamma * q, memory) + paddle.matmul(asked.tril(), written)
+        left = k * paddle.exp(last - total)  # [B, H, T, D]
+        kept = paddle.exp(last).transpose([0, 1, 3, 2]) * memory
+        return answers, kept + paddle.matmul(left, written, transpose_x=True)
+
+    def products(self, q: Tensor, k: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+        """(γ_t / γ_i) of q_t · k_i and of k_t · k_i, log γ = `total` [B, H, T, 1] → [B, H, T, T], right for i ≤ t."""
+        faded = paddle.exp((total - total.transpose([0, 1, 3, 2])).clip(max=0.0))  # γ_t / γ_i
+        return faded * paddle.matmul(q, k, transpose_y=True), faded * paddle.matmul(k, k, transpose_y=True)
 
     def _nothing(self, batch: int) -> Past:
         keys, _, values = (width // self.num_heads for width in self.widths)
@@ -179,20 +210,6 @@ class GatedDeltaNet(Attention):
 
     def branch_weights(self) -> list[Tensor]:
         return [self.output.weight]  # a scale of the values would be undone by the norm of each head
-
-
-def recall(q: Tensor, k: Tensor, v: Tensor, log_alpha: Tensor, beta: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-    """q, k [B, H, T, D], v [B, H, T, V], log α and β [B, H, T, 1], S_0 [B, H, D, V] → o [B, H, T, V], S_T."""
-    total = log_alpha.cumsum(2)  # log γ
-    faded = paddle.exp((total - total.transpose([0, 1, 3, 2])).clip(max=0.0)).tril()  # γ_t / γ_i, [B, H, T, T]
-    gamma = paddle.exp(total)
-    # The diagonal is written out: under `unitriangular` Paddle (3.3.1) gives a gradient to what is not read.
-    system = paddle.eye(k.shape[2], dtype=k.dtype) + (beta * faded * paddle.matmul(k, k, transpose_y=True)).tril(-1)
-    wrong = beta * (v - gamma * paddle.matmul(k, memory))
-    written = paddle.linalg.triangular_solve(system, wrong, upper=False)  # [B, H, T, V]
-    answers = gamma * paddle.matmul(q, memory) + paddle.matmul(faded * paddle.matmul(q, k, transpose_y=True), written)
-    left = k * paddle.exp(total[:, :, -1:] - total)  # [B, H, T, D]
-    return answers, gamma[:, :, -1:] * memory + paddle.matmul(left, written, transpose_x=True)
 
 
 def _picked(x: Tensor, index: Tensor) -> Tensor:

@@ -31,7 +31,8 @@ class AttendAsOne(Kernel):
 
     def run(self, call: Call) -> Tensor:
         q, kv, info, mask, dropout, _, scale = call.args
+        scale = q.shape[-1] ** -0.5 if scale is None else scale
         q = info.encoding.query(q, info.positions)
         draw = call.draw(dropout, q.shape[0] * q.shape[1] * q.shape[2] * kv.key.shape[2])
         weights = Weights(mask.dense("float32"), draw, dropout.factor)
-        return function.apply(Attend(weights, q.shape[-1] ** -0.5 if scale is None else scale), q, kv.key, kv.value)
+        return function.apply(Attend(weights, scale), q, kv.key, kv.value)

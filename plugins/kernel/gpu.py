@@ -36,6 +36,7 @@ class AttendByPaddle(Kernel):
         if rate:
             dropout.seed_paddle()
         heads = (x.transpose([0, 2, 1, 3]) for x in (info.encoding.query(q, info.positions), kv.key, kv.value))
+        scale = q.shape[-1] ** -0.5 if scale is None else scale  # of the width before the encoding
         batch, number, queries, keys = *q.shape[:3], kv.key.shape[2]
         dense = mask.dense(q.dtype).expand([batch, number, queries, keys])
         context = F.scaled_dot_product_attention(*heads, dense, rate, training=rate > 0.0, scale=scale)

@@ -20,13 +20,19 @@ class Chain(PositionalEncoding):
     Options: `parts` is the list of encodings.
 
     Raises:
-        ValueError: `parts` is empty.
+        ValueError: `parts` is empty; one makes queries and keys wider (`pope`), and another turns them or adds to their
+            scores.
     """
 
     def __init__(self, parts: list[PositionalEncoding]):
         super().__init__()
         if not parts:
             raise ValueError(_("`parts` must hold at least one encoding, but is empty"))
+        acting = [part for part in parts if part.uses() & {"rotate", "scores"}]
+        wide = next((type(part).__name__ for part in acting if part.widens), "")
+        if wide and len(acting) > 1:
+            text = _("{wide} makes queries and keys wider, so that no other part may turn them or add to their scores")
+            raise ValueError(text.format(wide=wide))
         self.parts = nn.LayerList(parts)
         self.shared: dict[int, PositionalEncoding] = {}  # index → that of the lowest layer, to which it belongs
         self.per_layer = any(part.per_layer for part in parts)

@@ -137,23 +137,32 @@ ROWS = [{kind: row[kind] for kind in KINDS} for row in covering({kind: installed
 INVARIANTS = ("causal", "padding", "neighbours", "cached", "beams", "masked_rows")
 
 # (kind, its variants, other kind) → variants of that kind beside which they are refused; every other pair is built.
-_NEED_QUERIES = ("cope", "nope_hybrid", "rotary", "shaw", "transformer_xl", "xpos", "yarn")
+_NEED_QUERIES = ("cope", "grape_a", "nope_hybrid", "pope", "rotary", "shaw", "transformer_xl", "xpos", "yarn")
 _NEED_SCORES = (*_NEED_QUERIES, "alibi", "fire", "kerple", "t5")
 REFUSED = {
     (
         "attention",
-        ("convolution", "gated_deltanet", "linear", "recurrent"),
+        ("convolution", "gated_deltanet", "kimi_delta", "linear", "recurrent"),
         "position",
     ): _NEED_SCORES,  # they compute no score of two tokens
     ("attention", ("differential", "single_head"), "position"): ("shaw",),  # no term of the values
-    ("attention", ("mla",), "position"): ("cope", "shaw", "transformer_xl"),  # no terms of scores and values
+    ("attention", ("mla",), "position"): ("cope", "grape_a", "shaw", "transformer_xl"),  # no terms of scores and values
     # a token of the source has no distance to one of the text
-    ("attention", ("merged",), "position"): ("alibi", "cope", "fire", "kerple", "shaw", "t5", "transformer_xl"),
+    ("attention", ("merged",), "position"): (
+        "alibi",
+        "cope",
+        "fire",
+        "grape_a",
+        "kerple",
+        "shaw",
+        "t5",
+        "transformer_xl",
+    ),
     ("attention", ("synthesizer",), "position"): _NEED_QUERIES,  # it has no queries and keys
     ("attention", ("single_head",), "placement"): ("sub_ln", "hybrid_norm"),  # no norm before the output projection,
     (
         "attention",
-        ("convolution", "linear", "recurrent", "synthesizer", "gated_deltanet", "mla", "lora"),
+        ("convolution", "linear", "recurrent", "synthesizer", "gated_deltanet", "kimi_delta", "mla", "lora"),
         "placement",
     ): ("hybrid_norm",),  # nor of q, k, v
     ("norm", ("batch", "batch_per_position", "power", "regularized_batch"), "placement"): ("hybrid_norm",),  # the same

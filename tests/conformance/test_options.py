@@ -58,6 +58,7 @@ BY_HAND = {
     ("position", "chain", "parts"): [["sinusoidal", "alibi"], ["learned", "rotary", "t5"]],
     ("position", "cope", "positions"): [2, 5],
     ("position", "nope_hybrid", "encoding"): ["alibi", "shaw"],
+    ("position", "pope", "spread"): [1.0, 6.0],
     ("position", "randomized", "encoding"): ["rotary", "alibi", "shaw"],
     ("position", "randomized", "longest"): [200],
     ("position", "randomized", "stride"): [1, 2],

@@ -52,6 +52,7 @@ OPTIONS = {
     "interleaved": "{self: interleaved, cross: multihead}",
     "forgetting": "{encoder: multihead, decoder: {self: forgetting, cross: multihead}}",
     "gated_deltanet": "{encoder: multihead, decoder: {self: gated_deltanet, cross: multihead}}",
+    "kimi_delta": "{encoder: multihead, decoder: {self: kimi_delta, cross: multihead}}",
     "exclusive": "{self: exclusive, cross: multihead}",
     "value_residual": "{self: value_residual, cross: multihead}",
     "merged": "{encoder: multihead, decoder: merged}",

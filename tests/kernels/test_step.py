@@ -24,6 +24,7 @@ SOME = {
     "alibi": ["model.position=alibi"],
     "grouped": ["model.attention={name: grouped_query, kv_heads: 1}"],
     "talking": ["model.attention=talking_heads"],
+    "pope": ["model.position=pope"],  # the heads are wider than what they are scaled by
     "decoder only": ["model.encoder_layers=0", "evaluate.metrics=[perplexity]", "evaluate.best=perplexity"],
 }
 

@@ -43,7 +43,7 @@ def test_it_is_by_how_much_a_search_grows(attention):
     assert np.diff(sizes).tolist() == [cache_bytes(model)] * 2
 
 
-@pytest.mark.parametrize("name", ["linear", "recurrent", "gated_deltanet"])
+@pytest.mark.parametrize("name", ["linear", "recurrent", "gated_deltanet", "kimi_delta"])
 def test_a_state_of_one_size_takes_all_tokens(name):
     assert cache_bytes(model_of(f"model.attention={{decoder: {{self: {name}, cross: multihead}}}}")) == 0
 

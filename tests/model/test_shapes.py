@@ -17,7 +17,7 @@ OPTIONS = {  # of components that cannot be built without any
     "randomized": "{name: randomized, encoding: sinusoidal, longest: 100}",
 }
 OF_TWO = ("pointer", "pointer_coverage", "pointer_network", "merged")  # what takes a source and a target
-CAUSAL = ("xpos", "cope", "forgetting", "gated_deltanet")  # what an encoder refuses
+CAUSAL = ("xpos", "cope", "forgetting", "gated_deltanet", "kimi_delta")  # what an encoder refuses
 KINDS = ("attention", "norm", "placement", "position", "feed_forward", "head", "initializer")
 
 

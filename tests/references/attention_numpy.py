@@ -361,14 +361,37 @@ def forgetting(x, valid, w, *, heads, base=None, inner=None):
     return out
 
 
+def silu(t):
+    return t * paper.sigmoid(t)
+
+
 def gated_deltanet(x, valid, w, *, heads, inner=None):
     """2412.06464, equation 10: S_t = S_{t−1} (α_t (I − β_t k_t k_tᵀ)) + β_t v_t k_tᵀ, o_t = S_t q_t, token by token;
     around it figure 1 and the authors' layer: short convolutions, SiLU, L2 norms, α = exp(−A softplus(x W + dt)), β =
     σ(x W), scale 1 / √d_k, a gated RMS norm. Of a text with padding, the real tokens alone."""
+    d = w["query.weight"].shape[1] // heads
 
-    def silu(t):
-        return t * paper.sigmoid(t)
+    def fade(text):
+        return np.repeat(text @ w["fade.weight"] + w["fade_bias"], d, -1)
 
+    return delta_rule(x, valid, w, heads, inner, fade, lambda text: silu(text @ w["gate.weight"]))
+
+
+def kimi_delta(x, valid, w, *, heads, inner=None):
+    """2510.26692, equation 1: S_t = (I − β_t k_t k_tᵀ) Diag(α_t) S_{t−1} + β_t k_t v_tᵀ, o_t = S_tᵀ q_t, and section 4:
+    α and the output gate, a sigmoid, by two matrices each. All else as `gated_deltanet`."""
+
+    def fade(text):
+        return text @ w["fade.0.weight"] @ w["fade.1.weight"] + w["fade_bias"]
+
+    def gate(text):
+        return paper.sigmoid(text @ w["gate.0.weight"] @ w["gate.1.weight"] + w["gate.1.bias"])
+
+    return delta_rule(x, valid, w, heads, inner, fade, gate)
+
+
+def delta_rule(x, valid, w, heads, inner, fade, gate):
+    """`fade` gives what softplus takes, for each channel of the keys, `gate` what the norms are multiplied by."""
     out = np.zeros_like(x)
     for b in range(len(x)):
         text = x[b][valid[b]]
@@ -378,17 +401,17 @@ def gated_deltanet(x, valid, w, *, heads, inner=None):
         convolved = silu(np.stack([(padded[t : t + width] * w["kernel"]).sum(0) for t in range(len(text))]))
         d, e = w["query.weight"].shape[1] // heads, w["value.weight"].shape[1] // heads
         q, k, v = np.split(convolved, [heads * d, 2 * heads * d], -1)
-        alpha = np.exp(-np.exp(w["log_rate"]) * np.log1p(np.exp(text @ w["fade.weight"] + w["fade_bias"])))
+        alpha = np.exp(-np.repeat(np.exp(w["log_rate"]), d) * np.log1p(np.exp(fade(text))))
         beta = paper.sigmoid(text @ w["write.weight"])
-        gate, per_head = silu(text @ w["gate.weight"]), []
+        gates, per_head = gate(text), []
         for h in range(heads):
             state, rows = np.zeros((e, d)), []
             for t in range(len(text)):
                 a, c = (columns(y[t], h, d) for y in (q, k))
                 a, c = (y / np.sqrt(y @ y + 1e-6) for y in (a, c))
-                state = state @ (alpha[t, h] * (np.eye(d) - beta[t, h] * np.outer(c, c)))
+                state = (state * columns(alpha[t], h, d)) @ (np.eye(d) - beta[t, h] * np.outer(c, c))
                 state = state + beta[t, h] * np.outer(columns(v[t], h, e), c)
                 rows.append(state @ a / math.sqrt(d))
-            per_head.append(paper.rms_norm(np.stack(rows), w["norm.weight"], eps=1e-5) * columns(gate, h, e))
+            per_head.append(paper.rms_norm(np.stack(rows), w["norm.weight"], eps=1e-5) * columns(gates, h, e))
         out[b][valid[b]] = join(per_head, w, inner)
     return out

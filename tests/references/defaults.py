@@ -194,6 +194,18 @@ ATTENTION = {
         expand=2,
         kernel=4,
     ),
+    "kimi_delta": held(
+        "fla-org/flash-linear-attention, layers/kda.py: values as wide as keys, A from [1, 16), a bias of the gate",
+        starts={
+            "kernel": Uniform(-0.5, 0.5),
+            "log_rate": Uniform(1.0, 16.0, np.exp),
+            "norm.weight": 1.0,
+            "fade_bias": Uniform(np.log(0.001), np.log(0.1), log_softplus),
+        },
+        head_dim=None,
+        expand=1,
+        kernel=4,
+    ),
 }
 
 NORM = {
@@ -328,7 +340,21 @@ POSITION = {
         scale_base=512.0,
         gamma=0.4,
     ),
+    "pope": held(
+        "arXiv:2509.10534: base 10000, and δ starts at 0 for length generalization, in lucidrains/x-transformers always",
+        starts={"delta": 0.0},
+        base=10000.0,
+        spread=0.0,
+    ),
     "alibi": held("arXiv:2108.12409, section 3: the slopes follow from the number of heads"),
+    "grape_a": held(
+        "model-architectures/GRAPE, llama-mha-grape-a-querykeygated.py: softplus(a) = 1, vectors from N(0, 1 / D)",
+        starts={
+            "rate": np.log(np.e - 1),
+            "of_query": Normal((D_MODEL // HEADS) ** -0.5),
+            "of_key": Normal((D_MODEL // HEADS) ** -0.5),
+        },
+    ),
     "t5": held("arXiv:1910.10683, section 2.1: 32 embeddings, up to 128", buckets=32, max_distance=128),
     "kerple": held(
         "chijames/KERPLE: r1 from [0.01, 2] and r2 from [0.01, 1], drawn evenly (arXiv:2205.09921)",

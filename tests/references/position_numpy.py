@@ -126,6 +126,17 @@ def xpos(h, q, k, v, allowed, base=10000.0, scale_base=512.0, gamma=0.4, q_posit
     return paper.softmax(scores / math.sqrt(width), allowed) @ v
 
 
+def pope(h, q, k, v, allowed, w, base=10000.0, q_positions=None, k_positions=None):
+    """2509.10534, equation 6: a_ts = Σ_c μ_tc μ_sc cos((s − t) θ_c + δ_c) with μ = softplus, equation 3, divided by √d; δ in
+    [−2π, 0], and θ_c = base^{−(c−1)/d}, the minus as in rotary."""
+    theta = base ** (-np.arange(q.shape[1]) / q.shape[1])
+    delta = np.clip(w["delta"][h], -2 * math.pi, 0.0)
+    apart = places(k, k_positions)[None, :] - places(q, q_positions)[:, None]  # s − t
+    angles = np.cos(apart[..., None] * theta + delta)
+    scores = np.einsum("tc,sc,tsc->ts", softplus(q), softplus(k), angles)
+    return paper.softmax(scores / math.sqrt(q.shape[1]), allowed) @ v
+
+
 # --------------------------------------------------------------------------------------------- added to scaled scores
 
 
@@ -187,6 +198,18 @@ def fire(h, q, k, v, allowed, w, threshold, causal, q_positions=None, k_position
 def shaw(h, q, k, v, allowed, w, clip, q_positions=None, k_positions=None):
     tables = w["key_table"], w.get("value_table")
     return paper.shaw_attention(q, k, v, places(q, q_positions), places(k, k_positions), *tables, clip, allowed)
+
+
+def grape_a(h, q, k, v, allowed, w, num_heads, causal, q_positions=None, k_positions=None):
+    """2512.07805, equation 4.6, with j − i ≤ 0: q_iᵀ k_j / √d + (j − i) ω (softplus(vᵀ q_i / √d) + softplus(uᵀ k_j / √d));
+    as in its code v and u have length 1, and ω is a softplus times ALiBi's slope."""
+    root = math.sqrt(q.shape[1])
+    (of_query, of_key) = (w[name][h] / np.linalg.norm(w[name][h]) for name in ("of_query", "of_key"))
+    gates = softplus(q @ of_query / root)[:, None] + softplus(k @ of_key / root)[None, :]
+    apart = places(k, k_positions)[None, :] - places(q, q_positions)[:, None]
+    apart = apart if causal else -np.abs(apart)
+    slope = softplus(w["rate"][h]) * paper.alibi_slopes(num_heads)[h]
+    return paper.scaled_dot_product_attention(q, k, v, allowed, apart * slope * gates)
 
 
 def transformer_xl(h, q, k, v, allowed, w, base=10000.0, q_positions=None, k_positions=None):

@@ -11,6 +11,7 @@ REFERENCES = {
     "mla": functools.partial(twins.mla, heads=HEADS),
     "forgetting": functools.partial(twins.forgetting, heads=HEADS),
     "gated_deltanet": functools.partial(twins.gated_deltanet, heads=HEADS),
+    "kimi_delta": functools.partial(twins.kimi_delta, heads=HEADS),
 }
 
 GIVEN = {"d_model": D_MODEL, "num_heads": HEADS, "dropout": 0.0, "max_length": MAX_LENGTH}
@@ -51,7 +52,7 @@ def test_sub_ln_normalizes_what_comes_before_the_output_matrix(build, registry, 
     precision.same(ours[precision.tensor(VALID)], reference(x, VALID, w)[VALID])
 
 
-@pytest.mark.parametrize("name", ["forgetting", "gated_deltanet"])
+@pytest.mark.parametrize("name", ["forgetting", "gated_deltanet", "kimi_delta"])
 @pytest.mark.parametrize("site", [ENCODER, CROSS], ids=str)
 def test_where_there_is_no_past_it_is_refused(registry, name, site):
     with pytest.raises(Exception, match="so it must stand in a decoder's self-attention"):

@@ -56,8 +56,10 @@ def test_every_component_agrees_with_its_reference(kind, name):
         ("attention", "mla", {"head_dim": 8, "query_latent": 5}),  # matrices are multiplied in the other order
         ("attention", "forgetting", {"head_dim": 6, "bias": True}),
         ("attention", "gated_deltanet", {"expand": 3, "kernel": 2}),
+        ("attention", "kimi_delta", {"expand": 2, "head_dim": 5}),
         ("position", "randomized", {"encoding": "sinusoidal", "stride": 3}),
         ("position", "rotary", {"fraction": 0.5}),
+        ("position", "pope", {"spread": 6.0}),
         ("position", "cope", {"positions": 3}),  # so that most counts are cut off
         ("position", "shaw", {"with_values": False}),
         ("position", "t5", {"buckets": 8, "max_distance": 5}),

@@ -125,7 +125,7 @@ SPECS = {
     **{("attention", name): f"{{self: {name}, cross: multihead}}" for name in ONLY_SELF},
     **{
         ("attention", name): f"{{encoder: multihead, decoder: {{self: {name}, cross: multihead}}}}"
-        for name in ("forgetting", "gated_deltanet")
+        for name in ("forgetting", "gated_deltanet", "kimi_delta")
     },
     ("attention", "merged"): "{encoder: multihead, decoder: merged}",
     **{("position", name): f"{{encoder: rotary, decoder: {name}}}" for name in ("cope", "xpos")},
@@ -137,6 +137,7 @@ ENTRIES = [entry for entry in create_registry() if entry.kind in KINDS and not e
 BIASES_AND_MIXERS = {  # the ends of their paths; weight decay leaves them alone
     "talking_heads": ("mix_scores", "mix_weights"),
     "t5": ("table",),
+    "pope": ("delta",),
     "chain": ("table",),
     "transformer_xl": (".u", ".v"),
     "synthesizer": ("column_bias",),
@@ -148,12 +149,15 @@ TABLES_AND_KERNELS = {  # vectors of positions and words, decayed as embeddings 
     "randomized": ("key_table", "value_table"),
     "learned": ("encodings.0.weight",),
     "cope": ("table",),
+    "grape_a": ("of_query", "of_key"),
     "fix": ("head.weight",),
     "convolution": ("self_attention.weight",),
     "gated_deltanet": ("kernel",),
+    "kimi_delta": ("kernel",),
 }
 NARROWED = {  # vectors between wide layers, and no numbers to be read off: as wide as the recipe makes them
     "grouped_query": ("key.weight", "value.weight"),
+    "kimi_delta": ("fade.0.weight", "fade.1.weight", "gate.0.weight", "gate.1.weight"),
     "mla": ("latent.weight", "rotated_key.weight", "key.weight", "value.weight"),
 }
 

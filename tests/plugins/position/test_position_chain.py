@@ -1,11 +1,13 @@
 import numpy as np
 import paddle
+import pytest
 
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm_plugins.position.alibi import ALiBi
 from paddle_tfm_plugins.position.chain import Chain
 from paddle_tfm_plugins.position.learned import Learned
 from paddle_tfm_plugins.position.none import NoPosition
+from paddle_tfm_plugins.position.pope import PoPE
 from paddle_tfm_plugins.position.rotary import Rotary
 from paddle_tfm_plugins.position.shaw import Shaw
 from paddle_tfm_plugins.position.sinusoidal import Sinusoidal
@@ -88,3 +90,11 @@ def test_a_chain_in_a_chain_shares_too(make_model):
     model = make_model(f"model.position={{name: chain, parts: {parts}}}")
     names = [name for name, _ in model.encoder.named_parameters() if "encodings.1." in name]
     assert len(names) == 4 and all("table" in name and "parts.1." in name for name in names)
+
+
+def test_what_makes_queries_wider_stands_beside_no_other_turn_or_term_of_the_scores():
+    for other in (Rotary(4), Shaw(4)):
+        with pytest.raises(ValueError, match="PoPE makes queries and keys wider"):
+            Chain([other, PoPE(4, 2)])
+    chain = Chain([Sinusoidal(8), PoPE(4, 2), ALiBi(2, SITE)])
+    assert chain.query(paddle.randn([2, 2, 5, 4]), POSITIONS).shape == [2, 2, 5, 8]

@@ -9,7 +9,7 @@ import numpy as np
 from paddle_tfm.errors import UserError
 from paddle_tfm.testing.kinds.layers.position import encoding_of
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
-from paddle_tfm.testing.models.hook_outputs import HEAD_DIM, WIDTH, hook_outputs, position_ids
+from paddle_tfm.testing.models.hook_outputs import hook_outputs, position_ids
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Note, Result, Skip
 
@@ -46,7 +46,7 @@ def rates(subject: ComponentUnderTest) -> Result:
             notes.append(f"{hook}: {steps + 1} rates, in uneven powers of {name}")
             continue
         first, last = exponents[0], exponents[-1]
-        least = 2 * steps / (WIDTH if hook == "embed" else HEAD_DIM)  # i / (D / 2), where all pairs turn
+        least = 2 * steps / one[hook].shape[-1]  # i / (D / 2), where all pairs turn
         if abs(first) > OFF:
             return Failed(f"{hook}: the fastest rate goes with {name}^{-first:.2g}, and not with none of its powers")
         if not least - OFF < last < 1 + OFF:
@@ -57,8 +57,8 @@ def rates(subject: ComponentUnderTest) -> Result:
 
 
 def _rates(subject: ComponentUnderTest) -> dict[str, np.ndarray]:
-    """Hook → the rate of each channel [·], NaN for one that is no wave: v(p + 1) + v(p − 1) = 2 cos(rate) v(p). Of
-    steps from position to position, in which what a vector has besides is gone."""
+    """Hook → the rate of each channel [H, D] or [C], NaN for one that is no wave: v(p + 1) + v(p − 1) = 2 cos(rate)
+    v(p). Of steps from position to position, in which what a vector has besides is gone."""
     outputs = hook_outputs(encoding_of(subject), position_ids(*POSITIONS), position_ids(*POSITIONS))
     rates_of_channels = {}
     for hook in outputs.keys() & {"embed", "query", "key"}:
@@ -67,5 +67,6 @@ def _rates(subject: ComponentUnderTest) -> dict[str, np.ndarray]:
         slopes = (inner * beside).sum(0) / np.maximum((inner * inner).sum(0), 1e-30)
         height = np.abs(rows).max(0)
         is_wave = (height > MOVES) & (np.abs(beside - slopes * inner).max(0) < IS_WAVE * np.maximum(height, 1e-30))
-        rates_of_channels[hook] = np.where(is_wave, np.arccos(np.clip(slopes / 2, -1, 1)), np.nan)
+        rates = np.where(is_wave, np.arccos(np.clip(slopes / 2, -1, 1)), np.nan)
+        rates_of_channels[hook] = rates.reshape(outputs[hook].shape[1:])
     return rates_of_channels
