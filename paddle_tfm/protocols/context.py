@@ -46,11 +46,20 @@ class Geometry(NamedTuple):
 
 
 class TokenInfo(NamedTuple):
-    """The tokens that a call is about: their encoding, positions int64 [B|1, T], and valid bool [B, T] (True: real)."""
+    """The tokens that a call is about: their encoding, positions int64 [B|1, T], and valid bool [B, T] (True: real).
+    `before` [B, reach, C] are the inputs before them of a sublayer that declares `reach`; None: there are none."""
 
     encoding: PositionalEncoding
     positions: Tensor
     valid: Tensor
+    before: Tensor | None = None
+
+    def window(self, x: Tensor, reach: int) -> Tensor:
+        """The input x [B, T, C] of a sublayer behind the `reach` inputs before it: [B, reach + T, C]. Padding is zero,
+        and so is what would stand before the first token."""
+        real = x * self.valid.unsqueeze(2).astype(x.dtype)
+        before = paddle.zeros([x.shape[0], reach, x.shape[2]], x.dtype) if self.before is None else self.before
+        return paddle.concat([before, real], 1)
 
 
 @dataclass(frozen=True)
