@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import paddle
+import numpy as np
 import paddle.nn.functional as F
-from paddle import Tensor
+from paddle import Tensor, nn
 
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import FeedForward, LayerSite, Tap, TokenInfo, keep_initial
+from paddle_tfm.protocols import FeedForward, LayerSite, Tap, TokenInfo
 
 
 class TokenShift(FeedForward):
@@ -29,10 +29,9 @@ class TokenShift(FeedForward):
         self.key = Linear(d_model, d_ff, bias=False)
         self.value = Linear(d_ff, d_model, bias=False)
         height = 0.0 if site is None else site.layer / site.depth
-        start = (paddle.arange(d_model, dtype="float32") / d_model) ** (1 - height)
-        self.mix_receptance, self.mix_key = (keep_initial(self.create_parameter([d_model])) for _ in range(2))
-        self.mix_receptance.set_value(start)
-        self.mix_key.set_value(start)
+        start = nn.initializer.Assign((np.arange(d_model) / d_model) ** (1 - height))
+        self.mix_receptance = self.create_parameter([d_model], default_initializer=start)
+        self.mix_key = self.create_parameter([d_model], default_initializer=start)
 
     def forward(self, x: Tensor, info: TokenInfo, tap: Tap) -> Tensor:
         before = info.window(x, 1)[:, :-1]  # [B, T, C]: of each token the one before it
