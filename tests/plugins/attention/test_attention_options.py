@@ -8,6 +8,7 @@ import pytest
 from paddle_tfm import memory
 from paddle_tfm.options import parameters
 from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm_plugins.attention.canon import Canon
 from paddle_tfm_plugins.attention.cosine import Cosine
 from paddle_tfm_plugins.attention.differential import Differential
 from paddle_tfm_plugins.attention.exclusive import Exclusive
@@ -47,6 +48,7 @@ MAKERS = {
     ),
     "sinks": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, **more),
     "sinks zero": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, learned=False, **more),
+    "canon": lambda site, **more: Canon(d_model=C, num_heads=H, dropout=0.0, **more),
     "exclusive": lambda site, **more: Exclusive(d_model=C, num_heads=H, dropout=0.0, **more),
     "merged": lambda site, **more: Merged(d_model=C, num_heads=H, dropout=0.0, **more),
     "scalable_softmax": lambda site, **more: ScalableSoftmax(d_model=C, num_heads=H, dropout=0.0, **more),

@@ -118,7 +118,7 @@ class Recorder(Initializer):
         return np.zeros(shape, "float32")
 
 
-ONLY_SELF = ("convolution", "exclusive", "interleaved", "local", "recurrent", "synthesizer", "linear")
+ONLY_SELF = ("canon", "convolution", "exclusive", "interleaved", "local", "recurrent", "synthesizer", "linear")
 SPECS = {
     **{("attention", name): f"{{self: {name}, cross: multihead}}" for name in ONLY_SELF},
     **{
@@ -127,6 +127,7 @@ SPECS = {
     },
     ("attention", "merged"): "{encoder: multihead, decoder: merged}",
     **{("position", name): f"{{encoder: rotary, decoder: {name}}}" for name in ("cope", "xpos")},
+    ("feed_forward", "canon"): "{name: canon, inner: relu}",
     ("position", "chain"): "{name: chain, parts: [sinusoidal, t5]}",
     ("position", "randomized"): "{name: randomized, encoding: shaw}",
 }
@@ -149,6 +150,7 @@ TABLES_AND_KERNELS = {  # vectors of positions and words, decayed as embeddings 
     "fix": ("head.weight",),
     "convolution": ("self_attention.weight",),
     "gated_deltanet": ("kernel",),
+    "canon": ("canon.weight",),
 }
 NARROWED = {  # vectors between wide layers, and no numbers to be read off: as wide as the recipe makes them
     "grouped_query": ("key.weight", "value.weight"),
