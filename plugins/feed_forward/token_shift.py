@@ -15,8 +15,8 @@ class TokenShift(FeedForward):
 
     out_t = σ(r_t) ⊙ (max(0, k_t)² W_v) with r_t = (μ_r ⊙ x_t + (1 − μ_r) ⊙ x_{t−1}) W_r, k_t = (μ_k ⊙ x_t + (1 − μ_k) ⊙
     x_{t−1}) W_k. What is padding, or before the first token, counts as zero. Both μ [C] are trained, and start at
-    (c / C)^{1 − l / L} for channel c = 0 … C − 1 in layer l = 0 … L − 1, as the authors'. While decoding, the engine keeps
-    the last input.
+    (c / C)^{1 − l / L} for channel c = 0 … C − 1 in layer l = 0 … L − 1, as in the authors' code. While decoding, the
+    engine keeps the last input.
 
     x [B, T, C] → [B, T, C]; k [B, T, d_ff].
     """

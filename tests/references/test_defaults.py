@@ -49,7 +49,9 @@ def starts(registry, kind, name):
             "embedding": Embedding(40, D_MODEL, 0, 1),
             "norm": lambda site, width: registry.build("norm", "none"),
         }
-        component = registry.build(kind, {"name": name, **PARTS.get((kind, name), {})}, **{key: givens[key] for key in filled})
+        component = registry.build(
+            kind, {"name": name, **PARTS.get((kind, name), {})}, **{key: givens[key] for key in filled}
+        )
         trained = dict(component.named_parameters())
         for key, value in component.state_dict().items():
             drawn = key in trained and value.ndim > 1 and not getattr(trained[key], "keep_initial", False)

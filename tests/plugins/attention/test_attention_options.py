@@ -177,6 +177,11 @@ def test_heads_that_do_not_divide_the_width_are_refused(cls):
             lambda: SigmoidAttention(d_model=8, num_heads=2, dropout=0.0, length=0),
             "`length` must be at least 1, but is 0",
         ),
+        (lambda: Canon(d_model=8, num_heads=2, dropout=0.0, kernel=1), "`kernel` must be in [2, 65536], but is 1"),
+        (
+            lambda: Canon(d_model=8, num_heads=2, dropout=0.0, site=LayerSite("decoder", "cross", 0, 1, 1)),
+            "in cross-attention queries and keys are two texts; choose it for self-attention alone",
+        ),
         (lambda: Exclusive(d_model=8, num_heads=8, dropout=0.0), "`head_dim` must be at least 2, but is 1"),
         (
             lambda: Exclusive(d_model=8, num_heads=2, dropout=0.0, site=LayerSite("decoder", "cross", 0, 1, 1)),
