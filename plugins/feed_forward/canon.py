@@ -37,9 +37,9 @@ class CanonLayer(Layer):
 class Canon(FeedForward):
     """Canon-C: a short causal convolution before any other feed-forward (Allen-Zhu 2025, arXiv:2512.17351).
 
-    out = f(h'), h'_t = h_t + Σ_j w_j ⊙ h_{t−j}, j = 0 … K − 1: each channel has K weights, for its token and for the K − 1
-    before it, in an encoder too. What is padding, or before the first token, counts as zero. h is the sublayer's input,
-    after the norm where the placement has it there. While decoding, the engine keeps the last K − 1 inputs. Canon-A is
+    out = f(h'), h'_t = h_t + Σ_j w_j ⊙ h_{t−j}, j = 0 … K − 1: each channel has K weights, for a token and those before
+    it, in an encoder too. What is padding, or before the first token, counts as zero. h is the sublayer's input, after
+    the norm where the placement has it there. While decoding, the engine keeps the last K − 1 inputs. Canon-A is
     attention `canon`; Canon-B, on queries, keys and values, and Canon-D, on the hidden layer, are left out.
 
     x [B, T, C] → [B, T, C].
