@@ -113,7 +113,6 @@ WRONG = {
         ("decoding does not keep what it reads", "self.reach = self.canon.reach", "self.reach = 0", "cached"),
         ("it does not read what decoding keeps", "window, mixed = info.window(h, self.reach), h",
          "window, mixed = info._replace(before=None).window(h, self.reach), h", "cached"),
-        ("it sees the token behind it", "first = self.reach - j", "first = min(self.reach - j + 1, self.reach)", "position_wise"),
     ],
     "feed_forward/mixture_of_experts": [
         (
