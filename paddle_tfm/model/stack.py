@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -83,7 +83,7 @@ class Layer(layers.Layer):
             ValueError: the layer attends to a memory, but `cross_context` has none.
         """
         self_kv, info, cross_attention = None, self_context.info, self.cross_attention
-        past = state
+        past, before = state, dict[str, Tensor]()
         if state is None and self.self_attention.reads_memory:
             context, memory = _beside(cross_context)
             past = self.start(memory, context.info.encoding)
@@ -93,12 +93,21 @@ class Layer(layers.Layer):
             if past is None:
                 attend, mask = self.self_attention.attend, self_context.mask
                 return run_branch("self", lambda tap: attend(y, y, info, info, mask, tap))
-            new = self.self_attention.project(y, info)
+            seen = with_before("self", self.self_attention.reach, y)
+            new = self.self_attention.project(y, seen)
             self_kv = new if past.self_kv is None else past.self_kv.extend(new)
-            return run_branch("self", lambda tap: self.self_attention(y, self_kv, info, self_context.mask, tap))
+            return run_branch("self", lambda tap: self.self_attention(y, self_kv, seen, self_context.mask, tap))
 
         def feed_forward(y: Tensor) -> Tensor:
-            return run_branch("feed_forward", lambda tap: self.feed_forward(y, info, tap))
+            seen = with_before("feed_forward", self.feed_forward.reach, y)
+            return run_branch("feed_forward", lambda tap: self.feed_forward(y, seen, tap))
+
+        def with_before(name: str, reach: int, y: Tensor) -> TokenInfo:
+            if past is None or not reach:
+                return info
+            seen = replace(info, before=past.before.get(name))
+            before[name] = seen.window(y, reach)[:, -reach:]
+            return seen
 
         def run_branch(name: str, branch: Callable[[Tap], Tensor]) -> Tensor:
             inner = tap.within(name)
@@ -124,7 +133,7 @@ class Layer(layers.Layer):
 
             sublayers.insert(1, cross_attend)
         x = self.placement(x, sublayers, info)
-        return x, None if state is None else LayerState(self_kv, state.cross_kv)
+        return x, None if state is None else LayerState(self_kv, state.cross_kv, before)
 
     def start(self, memory: Memory, encoding: PositionalEncoding) -> LayerState:
         """The state before the first token: keys and values of the memory."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import paddle
 from paddle import Tensor
@@ -13,16 +14,19 @@ from paddle_tfm.protocols import KeyValue, Mask, Memory
 @dataclass(frozen=True)
 class LayerState:
     """The key/value caches of a layer: of its self-attention over the tokens so far (behind those of the memory, where
-    it reads that too), and of its cross-attention."""
+    it reads that too), and of its cross-attention; and the last inputs [B, reach, C] of each sublayer that reads what
+    stands before its tokens, by the sublayer's name."""
 
     self_kv: KeyValue | None = None
     cross_kv: KeyValue | None = None
+    before: Mapping[str, Tensor] = field(default_factory=dict)
 
     def select(self, rows: Tensor, cross_rows: Tensor | None) -> LayerState:
         """The rows `rows`, in that order, and of the cross-attention cache `cross_rows` (None: as it is)."""
         return LayerState(
             self.self_kv.select(rows) if self.self_kv is not None else None,
             self.cross_kv if self.cross_kv is None or cross_rows is None else self.cross_kv.select(cross_rows),
+            {name: inputs.index_select(rows, 0) for name, inputs in self.before.items()},
         )
 
 

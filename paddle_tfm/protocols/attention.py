@@ -18,7 +18,8 @@ class Attention(LayerComponent):
     """Attention(Q, K, V) = softmax(Q Kᵀ / sqrt(D) + mask) V: x [B, T, C], source [B, S, C] → [B, T, C].
 
     In self-attention the source is x itself, in cross-attention the encoder's output. Decoding calls `project` with the
-    newest tokens only, and `forward` with all that the cache holds: nothing else may carry over from call to call.
+    newest tokens only, and `forward` with all that the cache holds: nothing else carries over from call to call but the
+    last `reach` inputs, where a class declares that it reads them.
 
     Givens:
         d_model: C. num_heads: H (settable). dropout: of the attention weights (settable). max_length: the longest text.
@@ -61,6 +62,9 @@ class Attention(LayerComponent):
     reads_memory: ClassVar[bool] = False
     """Whether, as both attentions of a decoder, it attends to memory and text at once: `kv` then has the keys of the
     memory, all at position −1, before those of the text, and the layers have no cross-attention."""
+
+    reach: int = 0
+    """In self-attention, how many inputs before x it reads, of its own sublayer: ``info.window(x, reach)``."""
 
     @classmethod
     def geometry(cls, d_model: int, num_heads: int, **options: object) -> Geometry:

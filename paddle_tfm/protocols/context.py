@@ -51,12 +51,23 @@ class TokenInfo:
 
     `shared` is empty at the start of a pass through a stack, and ends with it: what a layer puts there, under a key of
     its own, the layers above find. The memory's keys and values are no pass: each layer projects them with a mapping of
-    its own."""
+    its own.
+
+    `before` [B, reach, C] are the inputs before them of a sublayer that declares `reach`; None: there are none.
+    """
 
     encoding: PositionalEncoding
     positions: Tensor
     valid: Tensor
     shared: dict[str, Tensor] = field(default_factory=dict)
+    before: Tensor | None = None
+
+    def window(self, x: Tensor, reach: int) -> Tensor:
+        """The input x [B, T, C] of a sublayer behind the `reach` inputs before it: [B, reach + T, C]. Padding is zero,
+        and so is what would stand before the first token."""
+        real = x * self.valid.unsqueeze(2).astype(x.dtype)
+        before = paddle.zeros([x.shape[0], reach, x.shape[2]], x.dtype) if self.before is None else self.before
+        return paddle.concat([before, real], 1)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ class FeedForward(LayerComponent):
         inner_norm: a function width → Norm for the norm before the output projection, or None; a class without this
             parameter is refused by placements that need one.
 
-    Invariances: a token's output depends on that token alone; padding changes no other.
+    Invariances: a token's output depends on that token alone, or on it and the `reach` before it; padding changes no
+    other.
     Expected failures: `expected_failures` names checks, each with a reason; of `trains` also the parameters
         that it excuses: "trains *experts*".
 
@@ -43,6 +44,9 @@ class FeedForward(LayerComponent):
     kind: ClassVar[str] = "feed_forward"
     givens = frozenset({"d_model", "d_ff", "dropout", "site", "inner_norm"})
     settable = frozenset({"d_ff", "dropout"})
+    reach: int = 0
+    """How many inputs before x it reads, of its own sublayer: ``info.window(x, reach)``. The engine keeps them while it
+    decodes. A constructor may set it."""
 
     def forward(self, x: Tensor, info: TokenInfo, tap: Tap) -> Tensor:
         """x [B, T, C] → [B, T, C]. An auxiliary loss goes to ``tap.add_aux_loss``."""

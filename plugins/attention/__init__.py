@@ -25,6 +25,7 @@ def register_attentions():
         "scalable_softmax": "paddle_tfm_plugins.attention.scalable_softmax:ScalableSoftmax",
         "interleaved": "paddle_tfm_plugins.attention.interleaved:Interleaved",
         "merged": "paddle_tfm_plugins.attention.merged:Merged",
+        "canon": "paddle_tfm_plugins.attention.canon:Canon",
         "mla": "paddle_tfm_plugins.attention.mla:MultiHeadLatent",
         "forgetting": "paddle_tfm_plugins.attention.forgetting:Forgetting",
         "gated_deltanet": "paddle_tfm_plugins.attention.gated_deltanet:GatedDeltaNet",

@@ -15,4 +15,6 @@ def register_feed_forwards():
         "reglu": "paddle_tfm_plugins.feed_forward.reglu:ReGLU",
         "mixture_of_experts": "paddle_tfm_plugins.feed_forward.mixture_of_experts:MixtureOfExperts",
         "deepseek_moe": "paddle_tfm_plugins.feed_forward.deepseek_moe:DeepSeekMoE",
+        "canon": "paddle_tfm_plugins.feed_forward.canon:Canon",
+        "token_shift": "paddle_tfm_plugins.feed_forward.token_shift:TokenShift",
     }

@@ -166,7 +166,12 @@ REFUSED = {
         "placement",
     ): ("hybrid_norm",),  # nor of q, k, v
     ("norm", ("batch", "batch_per_position", "power", "regularized_batch"), "placement"): ("hybrid_norm",),  # the same
-    ("placement", ("sub_ln",), "feed_forward"): ("mixture_of_experts", "deepseek_moe"),  # the same
+    ("placement", ("sub_ln",), "feed_forward"): (
+        "mixture_of_experts",
+        "deepseek_moe",
+        "canon",
+        "token_shift",
+    ),  # the same
 }
 REFUSED_PAIRS = {
     ((kind, name), (other, partner))

@@ -35,6 +35,7 @@ OF_NONE_SHIPPED = {
 
 # Values of options whose default says nothing about others: it is None, a list or a component, or must divide a width.
 BY_HAND = {
+    ("feed_forward", "canon", "inner"): ["swiglu"],
     ("attention", "lora", "projections"): [["output"], ["query", "key", "value", "output"]],
     ("attention", "convolution", "kernel"): [4, 2, [3, 8]],
     ("attention", "grouped_query", "kv_heads"): [2],

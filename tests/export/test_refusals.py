@@ -55,6 +55,7 @@ OPTIONS = {
     "kimi_delta": "{encoder: multihead, decoder: {self: kimi_delta, cross: multihead}}",
     "exclusive": "{self: exclusive, cross: multihead}",
     "value_residual": "{self: value_residual, cross: multihead}",
+    "canon": {"attention": "{self: canon, cross: multihead}", "feed_forward": "{name: canon, inner: relu}"},
     "merged": "{encoder: multihead, decoder: merged}",
     "convolution": "{self: convolution, cross: multihead}",
     "recurrent": "{self: recurrent, cross: multihead}",
@@ -67,6 +68,7 @@ ENTRIES = [entry for entry in create_registry() if entry.kind in KINDS and not e
 def test_each_component_is_held_or_refused_by_name(make_random, rules, entry):
     tied = ["model.share_embeddings=true", "vocabulary.shared=true"] if entry.name == "tied" else []
     spec = OPTIONS.get(entry.name, entry.name)
+    spec = spec if isinstance(spec, str) else spec[entry.kind]
     if entry.kind == "position" and entry.name in ("xpos", "cope"):
         spec = f"{{encoder: sinusoidal, decoder: {entry.name}}}"
     model = make_random(f"model.{entry.kind}={spec}", *tied)

@@ -13,8 +13,9 @@ TOKENS = ["model.decoder_layers=0"]
 SEQUENCE = ["model.decoder_layers=0", "model.labels=sequence"]
 SHAPES = {"decoder-only": DECODER, "tokens": TOKENS, "sequence": SEQUENCE}
 OPTIONS = {  # of components that cannot be built without any
-    "chain": "{name: chain, parts: [sinusoidal, alibi]}",
-    "randomized": "{name: randomized, encoding: sinusoidal, longest: 100}",
+    ("position", "chain"): "{name: chain, parts: [sinusoidal, alibi]}",
+    ("position", "randomized"): "{name: randomized, encoding: sinusoidal, longest: 100}",
+    ("feed_forward", "canon"): "{name: canon, inner: relu}",
 }
 OF_TWO = ("pointer", "pointer_coverage", "pointer_network", "merged")  # what takes a source and a target
 CAUSAL = ("xpos", "cope", "forgetting", "gated_deltanet", "kimi_delta")  # what an encoder refuses
@@ -28,7 +29,7 @@ def each_component():
         wrong = entry.wrong_on_purpose or entry.name in OF_TWO
         if entry.kind in KINDS and not wrong:
             tied = ["model.share_embeddings=true", "vocabulary.shared=true"] if entry.name == "tied" else []
-            yield [f"model.{entry.kind}={OPTIONS.get(entry.name, entry.name)}", *tied]
+            yield [f"model.{entry.kind}={OPTIONS.get((entry.kind, entry.name), entry.name)}", *tied]
 
 
 COMPONENTS = list(each_component())

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import paper_equations as paper
+from feed_forward_numpy import canon_layer
 from paper_equations import multi_head_attention as full_width_heads
 from paper_equations import multi_head_attention as multihead
 from paper_equations import multi_head_linear_attention as linear
@@ -173,6 +174,12 @@ def exclusive(x, source, w, allowed, *, heads, inner=None):
         return np.stack([y[i] - (y[i] @ v[i]) / (v[i] @ v[i]) * v[i] for i in range(len(y))])
 
     return paper.multi_head_attention(x, source, w, heads, allowed, look=look, inner=inner)
+
+
+def canon(x, source, w, allowed, *, heads, look=None, inner=None):
+    """Canon-A: 2512.17351's layer of the tokens, and then attention as it was; `source` is x."""
+    mixed = canon_layer(x, w)
+    return multihead(mixed, mixed, w, heads, allowed, look=look, inner=inner)
 
 
 def merged(x, source, w, allowed, *, heads, inner=None):

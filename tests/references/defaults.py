@@ -158,6 +158,12 @@ ATTENTION = {
         learned=False,
         **MULTIHEAD,
     ),
+    "canon": held(
+        "arXiv:2512.17351: a kernel of 4; its start is nn.Conv1d's, as facebookresearch/PhysicsLM4 leaves it",
+        starts={"canon.weight": Uniform(-0.5, 0.5)},
+        kernel=4,
+        **MULTIHEAD,
+    ),
     "merged": held("arXiv:2512.14856; its heads are grouped and normalized, ours as multihead", **MULTIHEAD),
     "scalable_softmax": held(
         "arXiv:2501.19399: s starts at 0.168, 1 / the mean of log n over 1,024 tokens",
@@ -391,6 +397,15 @@ POSITION = {
 }
 
 FEED_FORWARD = {
+    "canon": held(
+        "arXiv:2512.17351: a kernel of 4; its start is nn.Conv1d's, as facebookresearch/PhysicsLM4 leaves it",
+        starts={"canon.weight": Uniform(-0.5, 0.5)},
+        kernel=4,
+    ),
+    "token_shift": held(
+        "BlinkDL/RWKV-LM, RWKV-v4: both μ start at (c / C)^(1 − l / L), here of layer 0",
+        starts={"mix_receptance": np.arange(D_MODEL) / D_MODEL, "mix_key": np.arange(D_MODEL) / D_MODEL},
+    ),
     "relu": held("arXiv:1706.03762, equation 2", **TWO_LAYERS),
     "gelu": held("arXiv:1606.08415, as relu", **TWO_LAYERS),
     "swish": held("arXiv:1710.05941: β = 1, as relu", beta=1.0, **TWO_LAYERS),

@@ -55,6 +55,29 @@ def mixture_of_experts(x, w, experts, top_k):
     return paper.mixture_of_experts(x.reshape(-1, x.shape[-1]), w, top_k, experts, gates).reshape(x.shape)
 
 
+def canon_layer(h, w, name="canon.weight"):
+    """2512.17351: h'_t = h_t + w_0 ⊙ h_t + w_1 ⊙ h_{t−1} + w_2 ⊙ h_{t−2} + w_3 ⊙ h_{t−3}, nothing before the first token."""
+    mixed = h.copy()
+    for t in range(h.shape[1]):
+        for j in range(min(t + 1, len(w[name]))):
+            mixed[:, t] += w[name][j] * h[:, t - j]
+    return mixed
+
+
+def canon(x, w):
+    """Canon-C: the layer, and then the sublayer as it was (`inner`: relu)."""
+    return relu(canon_layer(x, w), part(w, "inner."))
+
+
+def token_shift(x, w):
+    """2305.13048, channel mixing: r'_t = W'_r (μ'_r ⊙ x_t + (1 − μ'_r) ⊙ x_{t−1}), k'_t likewise, and o'_t = σ(r'_t) ⊙
+    (W'_v max(k'_t, 0)²)."""
+    past = np.concatenate([np.zeros_like(x[:, :1]), x[:, :-1]], 1)
+    r = (w["mix_receptance"] * x + (1 - w["mix_receptance"]) * past) @ w["receptance.weight"]
+    k = (w["mix_key"] * x + (1 - w["mix_key"]) * past) @ w["key.weight"]
+    return paper.sigmoid(r) * (np.maximum(k, 0) ** 2 @ w["value.weight"])
+
+
 def part(w, prefix):
     return {name.removeprefix(prefix): array for name, array in w.items() if name.startswith(prefix)}
 

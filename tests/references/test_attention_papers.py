@@ -31,13 +31,20 @@ REFERENCES = {
     "sigmoid": functools.partial(twins.sigmoid, heads=HEADS),
     "exclusive": functools.partial(twins.exclusive, heads=HEADS),
     "value_residual": functools.partial(twins.value_residual, heads=HEADS),
+    "canon": functools.partial(twins.canon, heads=HEADS),
     "scalable_softmax": functools.partial(twins.scalable_softmax, heads=HEADS),
     "interleaved": functools.partial(twins.local, heads=HEADS, window=WINDOW),  # the lowest layer
     "gated": functools.partial(twins.gated, heads=HEADS),
     "differential": functools.partial(twins.differential, heads=EVEN, site=ENCODER),
 }
 OPTIONS = {"local": {"window": WINDOW}, "interleaved": {"window": WINDOW}, "differential": {"num_heads": EVEN}}
-ONE_TEXT = ("local", "interleaved", "exclusive", "value_residual")  # what none of them finds in cross-attention
+ONE_TEXT = (
+    "local",
+    "interleaved",
+    "exclusive",
+    "value_residual",
+    "canon",
+)  # what none of them finds in cross-attention
 PLACES = [(name, site) for name in REFERENCES for site in SITES if name not in ONE_TEXT or site != CROSS]
 GIVEN = {"d_model": D_MODEL, "num_heads": HEADS, "dropout": 0.0, "max_length": MAX_LENGTH}
 

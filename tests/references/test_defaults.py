@@ -17,7 +17,11 @@ GIVENS = {
     "d_model": D_MODEL, "num_heads": HEADS, "head_dim": D_MODEL // HEADS, "d_ff": 24, "dropout": 0.0, "site": SITE,
     "max_length": 32, "vocab_size": 40, "pad_id": 0, "sites": [SITE] * 3,
 }  # fmt: skip
-PARTS = {"chain": {"parts": ["none"]}, "randomized": {"encoding": "none"}}  # what cannot be left out
+PARTS = {  # what cannot be left out
+    ("position", "chain"): {"parts": ["none"]},
+    ("position", "randomized"): {"encoding": "none"},
+    ("feed_forward", "canon"): {"inner": "relu"},
+}
 BUILT = {"attention", "norm", "placement", "position", "feed_forward", "head"}  # kinds whose components hold numbers
 DRAWS = 40  # components, over which the distribution of a starting value is looked at
 A_SOURCE = re.compile(r"\d{4}\.\d{4,5}|[\w-]+/[\w-]+|\b(19|20)\d\d\b|\bours\b|\bas \w+|adam's|PyTorch's|sacreBLEU's")
@@ -45,7 +49,9 @@ def starts(registry, kind, name):
             "embedding": Embedding(40, D_MODEL, 0, 1),
             "norm": lambda site, width: registry.build("norm", "none"),
         }
-        component = registry.build(kind, {"name": name, **PARTS.get(name, {})}, **{key: givens[key] for key in filled})
+        component = registry.build(
+            kind, {"name": name, **PARTS.get((kind, name), {})}, **{key: givens[key] for key in filled}
+        )
         trained = dict(component.named_parameters())
         for key, value in component.state_dict().items():
             drawn = key in trained and value.ndim > 1 and not getattr(trained[key], "keep_initial", False)

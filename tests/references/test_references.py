@@ -13,7 +13,11 @@ from paddle_tfm.testing.reference.cases import CASES
 from paddle_tfm.testing.reference.compared import Reference
 
 HERE = Path(__file__).parent
-REQUIRED = {"chain": {"parts": ["sinusoidal", "learned"]}, "randomized": {"encoding": "sinusoidal"}}
+REQUIRED = {
+    ("position", "chain"): {"parts": ["sinusoidal", "learned"]},
+    ("position", "randomized"): {"encoding": "sinusoidal"},
+    ("feed_forward", "canon"): {"inner": "relu"},
+}
 TABLES = {"optimizer": test_optimizer_papers.OPTIMIZERS, "initializer": test_optimizer_papers.INITIALIZERS}
 
 
@@ -30,7 +34,7 @@ def outcome_of(kind, name, options):
 @pytest.mark.parametrize("kind, name", [(kind, name) for kind in CASES for name in ours(kind)])
 def test_every_component_agrees_with_its_reference(kind, name):
     """By the name of its file alone: it holds a function of the component's name, and none of another use."""
-    outcome = outcome_of(kind, name, REQUIRED.get(name, {}))
+    outcome = outcome_of(kind, name, REQUIRED.get((kind, name), {}))
     assert outcome.status == PASS and "gradients agree" in outcome.detail, outcome.detail
 
 
@@ -42,6 +46,8 @@ def test_every_component_agrees_with_its_reference(kind, name):
         ("attention", "multihead", {"head_dim": 6}),
         ("attention", "single_head", {"head_size": 5}),
         ("feed_forward", "swish", {"beta": 1.702}),
+        ("feed_forward", "canon", {"inner": "relu", "kernel": 2}),
+        ("attention", "canon", {"kernel": 7, "head_dim": 6}),
         ("placement", "steps", {"before": "nd", "after": "nda"}),
         ("placement", "steps", {"before": "n", "after": "adn"}),
         ("placement", "attention_residuals", {"block": 2}),

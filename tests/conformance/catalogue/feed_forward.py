@@ -83,6 +83,10 @@ WRONG = {
             "position_wise",
         ),
         (
+            "each token and the one before it, which decoding does not keep", "F.relu(self.layers[0](x))",
+            "F.relu(self.layers[0](x + F.pad(x[:, :-1], [0, 0, 1, 0, 0, 0])))", "cached",
+        ),
+        (
             "the tokens of a batch after the 200th have no room", "return self.layers[1](hidden)",
             "room = paddle.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2]) < 200\n"
             "        return self.layers[1](hidden) * room.astype(x.dtype).unsqueeze(-1)",
@@ -101,6 +105,14 @@ WRONG = {
         ("sizes of training's batches in a list", _HIDDEN,
          _HIDDEN + "\n        if self.training:\n            self.__dict__.setdefault('sizes', []).append(float(hidden.abs()"
          ".mean()))", "stateless"),
+    ],
+    "feed_forward/token_shift": [
+        ("it reads the token before without saying so", "reach = 1", "reach = 0", "position_wise"),
+    ],
+    "feed_forward/canon": [
+        ("decoding does not keep what it reads", "self.reach = self.canon.reach", "self.reach = 0", "cached"),
+        ("it does not read what decoding keeps", "window, mixed = info.window(h, self.reach), h",
+         "window, mixed = info._replace(before=None).window(h, self.reach), h", "cached"),
     ],
     "feed_forward/mixture_of_experts": [
         (

@@ -8,6 +8,7 @@ import pytest
 from paddle_tfm import memory
 from paddle_tfm.options import parameters
 from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm_plugins.attention.canon import Canon
 from paddle_tfm_plugins.attention.cosine import Cosine
 from paddle_tfm_plugins.attention.differential import Differential
 from paddle_tfm_plugins.attention.exclusive import Exclusive
@@ -48,6 +49,7 @@ MAKERS = {
     ),
     "sinks": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, **more),
     "sinks zero": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, learned=False, **more),
+    "canon": lambda site, **more: Canon(d_model=C, num_heads=H, dropout=0.0, **more),
     "exclusive": lambda site, **more: Exclusive(d_model=C, num_heads=H, dropout=0.0, **more),
     "merged": lambda site, **more: Merged(d_model=C, num_heads=H, dropout=0.0, **more),
     "value_residual": lambda site, **more: ValueResidual(d_model=C, num_heads=H, dropout=0.0, site=site, **more),
@@ -176,6 +178,11 @@ def test_heads_that_do_not_divide_the_width_are_refused(cls):
         (
             lambda: SigmoidAttention(d_model=8, num_heads=2, dropout=0.0, length=0),
             "`length` must be at least 1, but is 0",
+        ),
+        (lambda: Canon(d_model=8, num_heads=2, dropout=0.0, kernel=1), "`kernel` must be in [2, 65536], but is 1"),
+        (
+            lambda: Canon(d_model=8, num_heads=2, dropout=0.0, site=LayerSite("decoder", "cross", 0, 1, 1)),
+            "in cross-attention queries and keys are two texts; choose it for self-attention alone",
         ),
         (lambda: Exclusive(d_model=8, num_heads=8, dropout=0.0), "`head_dim` must be at least 2, but is 1"),
         (

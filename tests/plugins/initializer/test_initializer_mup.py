@@ -119,7 +119,7 @@ class Recorder(Initializer):
         return np.zeros(shape, "float32")
 
 
-ONLY_SELF = ("convolution", "exclusive", "interleaved", "local", "recurrent", "synthesizer", "linear",
+ONLY_SELF = ("canon", "convolution", "exclusive", "interleaved", "local", "recurrent", "synthesizer", "linear",
              "value_residual")  # fmt: skip
 SPECS = {
     **{("attention", name): f"{{self: {name}, cross: multihead}}" for name in ONLY_SELF},
@@ -129,6 +129,7 @@ SPECS = {
     },
     ("attention", "merged"): "{encoder: multihead, decoder: merged}",
     **{("position", name): f"{{encoder: rotary, decoder: {name}}}" for name in ("cope", "xpos")},
+    ("feed_forward", "canon"): "{name: canon, inner: relu}",
     ("position", "chain"): "{name: chain, parts: [sinusoidal, t5]}",
     ("position", "randomized"): "{name: randomized, encoding: shaw}",
 }
@@ -154,6 +155,7 @@ TABLES_AND_KERNELS = {  # vectors of positions and words, decayed as embeddings 
     "convolution": ("self_attention.weight",),
     "gated_deltanet": ("kernel",),
     "kimi_delta": ("kernel",),
+    "canon": ("canon.weight",),
 }
 NARROWED = {  # vectors between wide layers, and no numbers to be read off: as wide as the recipe makes them
     "grouped_query": ("key.weight", "value.weight"),

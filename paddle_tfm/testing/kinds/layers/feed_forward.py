@@ -39,21 +39,23 @@ class FeedForwardProbe:
 
 @check(
     "feed_forward",
-    invariant="each token is computed by itself",
-    consequence="it mixes positions: in the decoder it may see the future",
-    hint="means, sums or a softmax over the time axis",
+    invariant="each token is computed by itself, or from itself and the `reach` tokens before it",
+    consequence="it mixes positions: in the decoder it may see the future, or what decoding does not keep",
+    hint="means, sums or a softmax over the time axis; `reach`, of a class that reads the tokens before",
 )
 def position_wise(subject: ComponentUnderTest) -> Result:
     probe = FeedForwardProbe(subject)
-    together = probe(probe.x)
+    together, reach = probe(probe.x), probe.layer.reach
+    alone = f"with the {reach} before it alone" if reach else "by itself"
     for t in range(LENGTH):
-        what = f"token {t} among others, and by itself"
-        if failed := difference(together[:, t : t + 1], probe(probe.x[:, t : t + 1]), what):
+        what = f"token {t} among others, and {alone}"
+        if failed := difference(together[:, t], probe(probe.x[:, max(0, t - reach) : t + 1])[:, -1], what):
             return failed
     rng = np.random.default_rng(6)
-    tokens = paddle.to_tensor(rng.normal(size=(LONG, 1, WIDTH)).astype("float32"))
-    one_text = probe(tokens.transpose([1, 0, 2]))
-    return difference(one_text[0], probe(tokens)[:, 0], f"a text of {LONG} tokens, and each by itself") or Passed()
+    text = paddle.to_tensor(rng.normal(size=(LONG, WIDTH)).astype("float32"))
+    windows = paddle.stack([text[t - reach : t + 1] for t in range(reach, LONG)])  # [LONG - reach, reach + 1, C]
+    what = f"a text of {LONG} tokens, and each {alone}"
+    return difference(probe(text.unsqueeze(0))[0, reach:], probe(windows)[:, -1], what) or Passed()
 
 
 @check(
