@@ -39,6 +39,7 @@ BY_HAND = {
     ("attention", "lora", "projections"): [["output"], ["query", "key", "value", "output"]],
     ("attention", "convolution", "kernel"): [4, 2, [3, 8]],
     ("attention", "grouped_query", "kv_heads"): [2],
+    ("attention", "kimi_delta", "expand"): [2, 3],
     ("attention", "mla", "latent"): [1, 12],
     ("attention", "mla", "rotary_dim"): [2, 6],
     ("attention", "mla", "query_latent"): [5],

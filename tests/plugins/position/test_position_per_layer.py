@@ -2,7 +2,7 @@
 
 from paddle_tfm_plugins.position.fire import FIRE
 
-IN_EACH_LAYER = {"cope", "nope_hybrid", "shaw", "transformer_xl"}
+IN_EACH_LAYER = {"cope", "grape_a", "nope_hybrid", "pope", "shaw", "transformer_xl"}
 
 
 def test_a_layer_has_numbers_of_its_own_where_the_papers_have_them(registry):
