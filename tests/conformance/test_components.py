@@ -166,12 +166,8 @@ REFUSED = {
         "placement",
     ): ("hybrid_norm",),  # nor of q, k, v
     ("norm", ("batch", "batch_per_position", "power", "regularized_batch"), "placement"): ("hybrid_norm",),  # the same
-    ("placement", ("sub_ln",), "feed_forward"): (
-        "mixture_of_experts",
-        "deepseek_moe",
-        "canon",
-        "token_shift",
-    ),  # the same
+    # the same
+    ("placement", ("sub_ln",), "feed_forward"): ("mixture_of_experts", "deepseek_moe", "canon", "token_shift"),
 }
 REFUSED_PAIRS = {
     ((kind, name), (other, partner))
@@ -230,6 +226,7 @@ def test_pairs(row):
     assert bool(problems_of(scene)) == refused
     if refused:
         return
+    vars(scene)["evaluated_model"] = scene.model("float64")  # variants together may magnify float32's rounding
     results = {check.name: check.once(scene) for check in checks("attention") if check.name in INVARIANTS}
     assert set(results) == set(INVARIANTS)
     assert {name: each.text for name, each in results.items() if isinstance(each, Failed)} == {}
