@@ -18,7 +18,7 @@ REGISTRY = create_registry()
 KINDS = ("attention", "position", "norm", "placement", "feed_forward", "head")
 
 LEFT_OUT = {
-    *("cost", "options", "choices"),  # no invariants, or what is done here
+    *("cost", "known_formula", "options", "choices"),  # no invariants, or what is done here
     *("learns", "half_precision"),  # it takes long, and says no more than `trains`; it needs a GPU
     # What is kept between calls, drawn or done in training is the same at every value of an option.
     *("stateless", "saved", "repeatable", "evaluation"),

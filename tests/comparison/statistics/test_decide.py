@@ -42,6 +42,7 @@ def test_one_variant_and_one_look_is_the_paired_t_test():
     wanted = stats.ttest_rel(ours, base)
     assert verdict.p == pytest.approx(wanted.pvalue)
     assert (verdict.low, verdict.high) == pytest.approx(tuple(wanted.confidence_interval(0.95)))
+    assert verdict.half_width == pytest.approx(np.ptp(wanted.confidence_interval(0.95)) / 2)
     assert verdict.verdict == "undetermined" and not verdict.is_settled and verdict.more.number > 0
 
 
