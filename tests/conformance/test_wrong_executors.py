@@ -145,6 +145,7 @@ def test_one_that_trains_here_and_reports_its_failures_passes():
     assert [each.status for each in report] == [PASS] * 5, report
 
 
+@pytest.mark.exhaustive  # the example of the contract passes too
 def test_the_template_passes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("my-cluster", "executor", single_file=True)
