@@ -139,6 +139,7 @@ def test_one_mistake_is_seen_by_the_check_that_is_for_it(cls, check, sentence):
     assert seen.status == FAIL and sentence in seen.detail, seen
 
 
+@pytest.mark.exhaustive  # `local` passes too
 def test_one_that_trains_here_and_reports_its_failures_passes():
     registry = create_registry()
     report = examine(*with_class(registry, Here), registry=registry)
