@@ -112,7 +112,7 @@ WRONG = {
     "feed_forward/canon": [
         ("decoding does not keep what it reads", "self.reach = self.canon.reach", "self.reach = 0", "cached"),
         ("it does not read what decoding keeps", "window, mixed = info.window(h, self.reach), h",
-         "window, mixed = info._replace(before=None).window(h, self.reach), h", "cached"),
+         "window, mixed = TokenInfo(info.encoding, info.positions, info.valid).window(h, self.reach), h", "cached"),
     ],
     "feed_forward/mixture_of_experts": [
         (
