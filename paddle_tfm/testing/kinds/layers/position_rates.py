@@ -38,10 +38,11 @@ def rates(subject: ComponentUnderTest) -> Result:
         both = np.isfinite(one[hook]) & np.isfinite(other[hook])
         exponents = np.log(one[hook][both] / other[hook][both]) / math.log(BASES[1] / BASES[0])
         exponents.sort()
-        steps = int((np.diff(exponents) > OFF).sum())  # between as many rates and one more
+        gaps = np.diff(exponents)
+        gaps = gaps[gaps > OFF]
+        steps = len(gaps)  # between as many rates and one more
         if steps < 2:
             continue
-        gaps = np.diff(exponents)[np.diff(exponents) > OFF]
         if np.ptp(gaps) > OFF:
             notes.append(f"{hook}: {steps + 1} rates, in uneven powers of {name}")
             continue
