@@ -51,21 +51,15 @@ class Page:
     def text(self) -> str:
         """The frame, the counts of verdicts, a section for each result, and what was not run yet."""
         recipes, stored = claiming(), results()
-        lines = [self.words["head"], *self._overview(stored)]
+        verdicts = [claim["verdict"] for result in stored.values() for claim in result["claims"]]
+        totals = self.words["totals"].format(len(verdicts), *map(verdicts.count, VERDICTS))
+        lines = [self.words["head"], totals]
         for name, result in stored.items():
             lines += ["", f"## {name}", "", *self._finding(name, recipes[name], result)]
         missing = [f"- {self._title(name, recipe)}" for name, recipe in recipes.items() if name not in stored]
         if missing:
             lines += ["", f"## {self.words['not_run']}", "", *missing]
         return "\n".join(lines) + "\n"
-
-    def _overview(self, stored: Mapping[str, dict]) -> list[str]:
-        rows = []
-        for name, result in stored.items():
-            verdicts = [claim["verdict"] for claim in result["claims"]]
-            counts = [str(verdicts.count(verdict)) for verdict in VERDICTS]
-            rows.append([f"[`{name}`](#{name})", str(len(verdicts)), *counts])
-        return _table(self.words["overview"], rows)
 
     def _title(self, name: str, recipe) -> str:
         summary = recipe.data["summary"] if self.language == "en" else self.of_recipes[name]["summary"]

@@ -1,6 +1,6 @@
 """Writes the pages that are lists of what there is: docs/gallery.md from docstrings, docs/recipes.md from recipes,
-docs/cli.md from the command line's own help, docs/findings.md from committed results, and the gallery's pictures from
-the components themselves. `python docs/generate.py` in a clone; a test compares."""
+docs/cli.md from the command line's own help, docs/findings.md from committed results. `python docs/generate.py` in a clone;
+a test compares."""
 
 from __future__ import annotations
 
@@ -70,8 +70,7 @@ def gallery() -> str:
         lines += _table([entry for entry in right if entry.kind == kind])
         if kind in PICTURES:
             file, caption = PICTURES[kind]
-            computed = _("{caption}. Computed by the components.").format(caption=_(caption))
-            lines += ["", f"![{_(caption)}](pictures/{file})", "", computed]
+            lines += ["", f"![{_(caption)}](pictures/{file})", "", _(caption)]
     lines += [
         "",
         f"## {_('Wrong on purpose')}",
@@ -242,10 +241,8 @@ def _cell(text: str) -> str:
 def pages() -> dict[Path, str]:
     """File → text, of all that is generated."""
     import findings_pages
-    import pictures
 
     _require_current_installation()
-    drawn = {HERE / "pictures" / name: text for name, text in pictures.all_pictures().items()}
     translate_click()
     before, written = os.environ.get("LANGUAGE"), {}
     try:
@@ -255,7 +252,7 @@ def pages() -> dict[Path, str]:
                 written[HERE / f"{make.__name__}{ending}"] = make()
     finally:
         os.environ["LANGUAGE"] = before or ""
-    return {**written, **findings_pages.pages(), **drawn}
+    return {**written, **findings_pages.pages()}
 
 
 def _require_current_installation() -> None:
