@@ -39,13 +39,12 @@ PICTURES = {
 
 
 def gallery() -> str:
-    """Every component of every kind: name, one line, paper."""
+    """Every component that a recipe may name: name, one line, paper."""
     from paddle_tfm.hookspecs import KINDS
     from paddle_tfm.recipe.sites import place
 
-    titles = {kind: _(title_of(kind)) for kind in KINDS}
-    shipped = shipped_components()
-    right = [entry for entry in shipped if not entry.wrong_on_purpose]
+    titles = {kind: _(title_of(kind)) for kind in KINDS if kind != "kernel"}  # which no recipe names
+    shipped = [entry for entry in shipped_components() if entry.kind in titles and not entry.wrong_on_purpose]
     lines = [
         "<!-- written by `python docs/generate.py`: change a docstring, not this page -->",
         f"# {_('Gallery')}",
@@ -54,9 +53,9 @@ def gallery() -> str:
             "The {number} components that ship, by kind. A recipe names them (`model.norm: rms`), `paddle-tfm ls "
             "components` lists them with those of your\nown plugins, and each name below leads to its file: one class, "
             "with its formula, shapes and options."
-        ).format(number=len(right)),
+        ).format(number=len(shipped)),
         "",
-        " · ".join(f"[{title}](#{_anchor(title)})" for title in [*titles.values(), _("Wrong on purpose")]),
+        " · ".join(f"[{title}](#{_anchor(title)})" for title in titles.values()),
         "",
         _("A listener has no name in a recipe: it is called in every run. Shipped: {names}.").format(
             names=_(", ").join(
@@ -67,21 +66,10 @@ def gallery() -> str:
     ]
     for kind, title in titles.items():
         lines += ["", f"## {title}", "", f"`{place(kind)}`: {_(kind_sentence(kind))}", ""]
-        lines += _table([entry for entry in right if entry.kind == kind])
+        lines += _table([entry for entry in shipped if entry.kind == kind])
         if kind in PICTURES:
             file, caption = PICTURES[kind]
             lines += ["", f"![{_(caption)}](pictures/{file})", "", _(caption)]
-    lines += [
-        "",
-        f"## {_('Wrong on purpose')}",
-        "",
-        _(
-            "The mistakes of `findings/why-mine-fails`, for [the clinic](clinic.md): each is one mistake that learners "
-            "make, and nothing to build on."
-        ),
-        "",
-        *_table([entry for entry in shipped if entry.wrong_on_purpose], kind=True),
-    ]
     return "\n".join(lines) + "\n"
 
 
@@ -113,16 +101,16 @@ def kind_sentence(kind: str) -> str:
     return sentence[0].lower() + sentence[1:] + "."
 
 
-def _table(entries: list, kind: bool = False) -> list[str]:
-    head = [_("name"), *([_("kind")] if kind else []), _("what it is"), _("paper")]
+def _table(entries: list) -> list[str]:
+    head = [_("name"), _("what it is"), _("paper")]
     cited = any(_citation(entry.summary())[1] for entry in entries)
     head = head if cited else head[:-1]
     rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for entry in entries:
-        what, paper = _citation(_(entry.summary()).removeprefix(_("Wrong on purpose: ")))
+        what, paper = _citation(_(entry.summary()))
         module = entry.target.partition(":")[0]
         link = f"[`{entry.name}`](../{module.replace('paddle_tfm_plugins', 'plugins').replace('.', '/')}.py)"
-        cells = [link, *([entry.kind] if kind else []), what, *([paper] if cited else [])]
+        cells = [link, what, *([paper] if cited else [])]
         rows.append("| " + " | ".join(cells) + " |")
     return rows
 
