@@ -147,7 +147,7 @@ def test_every_option_of_plugin_is_described_and_every_one_that_is_named_exists(
     assert {option for option in options if option.startswith("--")} - described <= {"--device"}
     named_elsewhere = [recipe_command("base"), *(group.get_command(None, verb) for verb in VERBS)]
     known = {option for command in named_elsewhere for parameter in command.params for option in parameter.opts}
-    assert described <= known | options | {"--wait", "--wrap"}  # Slurm's
+    assert described <= known | options
 
 
 def test_the_recipes_of_the_page_are_sound_and_its_errors_are_real(folder, capsys):
