@@ -4,7 +4,6 @@ a test compares."""
 
 from __future__ import annotations
 
-import ast
 import inspect
 import os
 import re
@@ -56,13 +55,6 @@ def gallery() -> str:
         ).format(number=len(shipped)),
         "",
         " · ".join(f"[{title}](#{_anchor(title)})" for title in titles.values()),
-        "",
-        _("A listener has no name in a recipe: it is called in every run. Shipped: {names}.").format(
-            names=_(", ").join(
-                _("{name} ({what})").format(name=f"[`{file.stem}`](../plugins/listener/{file.name})", what=_(what))
-                for file, what in listeners()
-            )
-        ),
     ]
     for kind, title in titles.items():
         lines += ["", f"## {title}", "", f"`{place(kind)}`: {_(kind_sentence(kind))}", ""]
@@ -83,13 +75,6 @@ def shipped_components() -> list:
 def title_of(kind: str) -> str:
     """The heading of a kind."""
     return TITLES.get(kind, f"{kind.capitalize()}s")
-
-
-def listeners() -> Iterator[tuple[Path, str]]:
-    """The file of each listener that ships, with the first sentence of its module."""
-    for file in sorted((HERE.parent / "plugins/listener").glob("[!_]*.py")):
-        sentence = ast.get_docstring(ast.parse(file.read_text("utf-8"))).split("\n")[0].rstrip(".")
-        yield file, sentence[0].lower() + sentence[1:]
 
 
 def kind_sentence(kind: str) -> str:
