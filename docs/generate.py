@@ -1,6 +1,6 @@
 """Writes the pages that are lists of what there is: docs/gallery.md from docstrings, docs/recipes.md from recipes,
-docs/cli.md from the command line's own help, docs/findings.md from committed results. `python docs/generate.py` in a clone;
-a test compares."""
+docs/cli.md from the command line's own help, docs/findings.md from committed results: `python docs/generate.py`. A test
+compares."""
 
 from __future__ import annotations
 
