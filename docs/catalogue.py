@@ -177,7 +177,6 @@ def in_components() -> Iterator[str]:
     for kind in KINDS:
         yield from (generate.title_of(kind), generate.kind_sentence(kind))
     yield from (entry.summary() for entry in generate.shipped_components())
-    yield from (sentence for _, sentence in generate.listeners())
     yield from (caption for _, caption in generate.PICTURES.values())
 
 

@@ -49,32 +49,24 @@ class Page:
         self.language, self.words, self.of_recipes = language, words["pages"][language], words["recipes"]
 
     def text(self) -> str:
-        """The frame, the counts of verdicts, a section for each result, and what was not run yet."""
+        """The frame, the counts of verdicts, and a section for each result."""
         recipes, stored = claiming(), results()
-        lines = [self.words["head"], *self._overview(stored)]
+        verdicts = [claim["verdict"] for result in stored.values() for claim in result["claims"]]
+        totals = self.words["totals"].format(len(verdicts), *map(verdicts.count, VERDICTS))
+        lines = [self.words["head"], totals]
         for name, result in stored.items():
             lines += ["", f"## {name}", "", *self._finding(name, recipes[name], result)]
-        missing = [f"- {self._title(name, recipe)}" for name, recipe in recipes.items() if name not in stored]
-        if missing:
-            lines += ["", f"## {self.words['not_run']}", "", *missing]
         return "\n".join(lines) + "\n"
 
-    def _overview(self, stored: Mapping[str, dict]) -> list[str]:
-        rows = []
-        for name, result in stored.items():
-            verdicts = [claim["verdict"] for claim in result["claims"]]
-            counts = [str(verdicts.count(verdict)) for verdict in VERDICTS]
-            rows.append([f"[`{name}`](#{name})", str(len(verdicts)), *counts])
-        return _table(self.words["overview"], rows)
-
-    def _title(self, name: str, recipe) -> str:
-        summary = recipe.data["summary"] if self.language == "en" else self.of_recipes[name]["summary"]
-        return f"[`{name}`](../recipes/findings/{name}.yaml) · {summary}"
-
     def _finding(self, name: str, recipe, result: Mapping[str, Any]) -> list[str]:
+        summary = recipe.data["summary"] if self.language == "en" else self.of_recipes[name]["summary"]
         rows = [self._claim(name, claim) for claim in result["claims"]]
         stop = ". " if self.language == "en" else "。"
-        lines = [f"{self._title(name, recipe)}{stop}{self._identity(result)}", "", *_table(self.words["columns"], rows)]
+        lines = [
+            f"[`{name}`](../recipes/findings/{name}.yaml) · {summary}{stop}{self._identity(result)}",
+            "",
+            *_table(self.words["columns"], rows),
+        ]
         if differs := (self.of_recipes.get(name) or {}).get("differs"):
             lines += ["", f"{self.words['differs']}{differs[self.language].strip()}"]
         return lines

@@ -1,10 +1,9 @@
 """Writes the pages that are lists of what there is: docs/gallery.md from docstrings, docs/recipes.md from recipes,
-docs/cli.md from the command line's own help, docs/findings.md from committed results, and the gallery's pictures from
-the components themselves. `python docs/generate.py` in a clone; a test compares."""
+docs/cli.md from the command line's own help, docs/findings.md from committed results: `python docs/generate.py`. A test
+compares."""
 
 from __future__ import annotations
 
-import ast
 import inspect
 import os
 import re
@@ -39,13 +38,12 @@ PICTURES = {
 
 
 def gallery() -> str:
-    """Every component of every kind: name, one line, paper."""
+    """Every component that a recipe may name: name, one line, paper."""
     from paddle_tfm.hookspecs import KINDS
     from paddle_tfm.recipe.sites import place
 
-    titles = {kind: _(title_of(kind)) for kind in KINDS}
-    shipped = shipped_components()
-    right = [entry for entry in shipped if not entry.wrong_on_purpose]
+    titles = {kind: _(title_of(kind)) for kind in KINDS if kind != "kernel"}  # which no recipe names
+    shipped = [entry for entry in shipped_components() if entry.kind in titles and not entry.wrong_on_purpose]
     lines = [
         "<!-- written by `python docs/generate.py`: change a docstring, not this page -->",
         f"# {_('Gallery')}",
@@ -54,35 +52,16 @@ def gallery() -> str:
             "The {number} components that ship, by kind. A recipe names them (`model.norm: rms`), `paddle-tfm ls "
             "components` lists them with those of your\nown plugins, and each name below leads to its file: one class, "
             "with its formula, shapes and options."
-        ).format(number=len(right)),
+        ).format(number=len(shipped)),
         "",
-        " · ".join(f"[{title}](#{_anchor(title)})" for title in [*titles.values(), _("Wrong on purpose")]),
-        "",
-        _("A listener has no name in a recipe: it is called in every run. Shipped: {names}.").format(
-            names=_(", ").join(
-                _("{name} ({what})").format(name=f"[`{file.stem}`](../plugins/listener/{file.name})", what=_(what))
-                for file, what in listeners()
-            )
-        ),
+        " · ".join(f"[{title}](#{_anchor(title)})" for title in titles.values()),
     ]
     for kind, title in titles.items():
         lines += ["", f"## {title}", "", f"`{place(kind)}`: {_(kind_sentence(kind))}", ""]
-        lines += _table([entry for entry in right if entry.kind == kind])
+        lines += _table([entry for entry in shipped if entry.kind == kind])
         if kind in PICTURES:
             file, caption = PICTURES[kind]
-            computed = _("{caption}. Computed by the components.").format(caption=_(caption))
-            lines += ["", f"![{_(caption)}](pictures/{file})", "", computed]
-    lines += [
-        "",
-        f"## {_('Wrong on purpose')}",
-        "",
-        _(
-            "The mistakes of `findings/why-mine-fails`, for [the clinic](clinic.md): each is one mistake that learners "
-            "make, and nothing to build on."
-        ),
-        "",
-        *_table([entry for entry in shipped if entry.wrong_on_purpose], kind=True),
-    ]
+            lines += ["", f"![{_(caption)}](pictures/{file})", "", _(caption)]
     return "\n".join(lines) + "\n"
 
 
@@ -98,13 +77,6 @@ def title_of(kind: str) -> str:
     return TITLES.get(kind, f"{kind.capitalize()}s")
 
 
-def listeners() -> Iterator[tuple[Path, str]]:
-    """The file of each listener that ships, with the first sentence of its module."""
-    for file in sorted((HERE.parent / "plugins/listener").glob("[!_]*.py")):
-        sentence = ast.get_docstring(ast.parse(file.read_text("utf-8"))).split("\n")[0].rstrip(".")
-        yield file, sentence[0].lower() + sentence[1:]
-
-
 def kind_sentence(kind: str) -> str:
     """The kind's own sentence, from the hook that registers it."""
     from paddle_tfm import hookspecs
@@ -114,16 +86,16 @@ def kind_sentence(kind: str) -> str:
     return sentence[0].lower() + sentence[1:] + "."
 
 
-def _table(entries: list, kind: bool = False) -> list[str]:
-    head = [_("name"), *([_("kind")] if kind else []), _("what it is"), _("paper")]
+def _table(entries: list) -> list[str]:
+    head = [_("name"), _("what it is"), _("paper")]
     cited = any(_citation(entry.summary())[1] for entry in entries)
     head = head if cited else head[:-1]
     rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for entry in entries:
-        what, paper = _citation(_(entry.summary()).removeprefix(_("Wrong on purpose: ")))
+        what, paper = _citation(_(entry.summary()))
         module = entry.target.partition(":")[0]
         link = f"[`{entry.name}`](../{module.replace('paddle_tfm_plugins', 'plugins').replace('.', '/')}.py)"
-        cells = [link, *([entry.kind] if kind else []), what, *([paper] if cited else [])]
+        cells = [link, what, *([paper] if cited else [])]
         rows.append("| " + " | ".join(cells) + " |")
     return rows
 
@@ -242,10 +214,7 @@ def _cell(text: str) -> str:
 def pages() -> dict[Path, str]:
     """File → text, of all that is generated."""
     import findings_pages
-    import pictures
 
-    _require_current_installation()
-    drawn = {HERE / "pictures" / name: text for name, text in pictures.all_pictures().items()}
     translate_click()
     before, written = os.environ.get("LANGUAGE"), {}
     try:
@@ -255,19 +224,7 @@ def pages() -> dict[Path, str]:
                 written[HERE / f"{make.__name__}{ending}"] = make()
     finally:
         os.environ["LANGUAGE"] = before or ""
-    return {**written, **findings_pages.pages(), **drawn}
-
-
-def _require_current_installation() -> None:
-    """Refuse to write pages that lack a kind of plugin because the clone was installed before that kind was there."""
-    from importlib.metadata import entry_points
-
-    folders = {file.parent.name for file in HERE.parent.glob("plugins/*/__init__.py")}
-    if missing := folders - {entry.name for entry in entry_points(group="paddle_tfm")}:
-        raise SystemExit(
-            f"plugins/{min(missing)} has no entry point: this clone was installed before it was there. Install it "
-            "again: pip install --no-deps -e ."
-        )
+    return {**written, **findings_pages.pages()}
 
 
 if __name__ == "__main__":

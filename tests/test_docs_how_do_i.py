@@ -23,8 +23,6 @@ FINE_TUNE = re.findall(r"^paddle-tfm (.*)$", (DOCS / "fine-tune.md").read_text("
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 COMMANDS = [shlex.split(line) for language, text in BLOCKS if language == "bash" for line in text.splitlines()]
 FILES = {name[1]: text for _, text in BLOCKS if (name := re.match(r"# (\w+\.py)\n", text))}
-# Those that wait for another machine, a scheduler or a browser.
-NOT_RUN = ("--nodes", "sbatch", "board")
 RECIPE = """
 base: base.yaml
 name: mine
@@ -37,8 +35,7 @@ search: {name: beam, size: 4}
 """
 
 
-def test_there_are_thirty_questions_and_every_command_is_understood():
-    assert len(re.findall(r"^\*\*… .*\?\*\*", PAGE, re.MULTILINE)) >= 30
+def test_every_command_is_understood():
     understood(COMMANDS)
 
 
@@ -84,13 +81,8 @@ def _run(words):
 @pytest.mark.pages
 def test_every_command_of_the_page_runs(folder):
     assert _run(["run", "mine.yaml"]) == 0
-    for program, *words in COMMANDS:
-        if any(word in argument for argument in words for word in NOT_RUN):
-            continue
-        done = _run(words) if program == "paddle-tfm" else subprocess.run([program, *words], check=False).returncode
-        assert done == 0, words
-    assert list(Path("runs/norms/comparison").glob("*.tex")) and list(Path("maps").glob("*.png"))
-    subprocess.run([sys.executable, "notebook.py"], check=True)
+    for _program, *words in COMMANDS:
+        assert words[0] == "board" or _run(words) == 0, words  # which waits for a browser
 
 
 @pytest.mark.pages
