@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, ValidationError
 
-from paddle_tfm.comparison.statistics import Listed, Looks, OpenEnded, Rule
+from paddle_tfm.comparison.statistics import Listed, Looks
 from paddle_tfm.recipe.sections.seeds import SeedPlan
 from paddle_tfm.runs.forms import Form
 from paddle_tfm.runs.sweep_files import COMMAND_FILE, read_command
@@ -59,8 +59,6 @@ class Question:
         seeds = None if self.plan is None else self.plan.model_dump(exclude_defaults=True)
         return {"seeds": seeds, "smallest_effect": self.smallest_effect}
 
-    def rule(self, looks: Sequence[int] = ()) -> Rule:
+    def rule(self, looks: Sequence[int] = ()) -> Looks:
         """When it looks; of listed seeds, whenever somebody does: `looks` were after so many pairs."""
-        if self.plan is None:
-            return Listed(looks)
-        return OpenEnded() if self.plan.open_ended else Looks(self.plan.looks)
+        return Listed(looks) if self.plan is None else Looks(self.plan.looks)

@@ -179,13 +179,6 @@ def test_an_interval_of_one_end_is_written(tmp_path):
     assert re.search("95%: (above|below) −0.4[89]", verdict(comparison)), verdict(comparison)
 
 
-def test_where_looks_leave_both_ends_open_there_is_no_interval(tmp_path):
-    always = Question(SeedPlan(at_most=12, open_ended=True))
-    comparison = compared(tmp_path, {"base": [None] * 8, "b": [0.8] * 8}, always)
-    difference = of(comparison, "b").difference
-    assert difference.verdict == "better" and difference.low is difference.high is None  # not −100 to +100 points
-
-
 def test_a_variant_that_always_diverges_is_settled_with_the_sixth_seed(tmp_path):
     """Of five signs that are alike a test gives p = .063, of six .031. Who looked after five has .0025 for the next look: ten."""
     five = compared(tmp_path / "five", {"base": [0.5, 0.51, 0.5, 0.52, 0.5], "b": [None] * 5})

@@ -10,8 +10,7 @@ from paddle_tfm.comparison.statistics.holm import holm
 from paddle_tfm.comparison.statistics.intervals import CONFIDENCE, SIGNIFICANCE, Mean, mean_interval, spread
 from paddle_tfm.comparison.statistics.ladder import Slope, slope
 from paddle_tfm.comparison.statistics.looks import Listed, Looks
-from paddle_tfm.comparison.statistics.open_ended import OpenEnded
-from paddle_tfm.comparison.statistics.outlook import MoreSeeds, Rule, more_seeds, smallest_seen
+from paddle_tfm.comparison.statistics.outlook import MoreSeeds, more_seeds, smallest_seen
 from paddle_tfm.comparison.statistics.resampling import ResampledDifference, draw_counts, resampled_difference
 from paddle_tfm.comparison.statistics.signs import worst_value
 
@@ -25,9 +24,7 @@ __all__ = [
     "Looks",
     "Mean",
     "MoreSeeds",
-    "OpenEnded",
     "ResampledDifference",
-    "Rule",
     "Slope",
     "Verdict",
     "components",

@@ -39,8 +39,7 @@ class Decision:
 def decisions(comparison: Comparison) -> list[Decision]:
     """Look by look, and the variants in the order of the table; empty where seeds were listed.
 
-    A look sees what the sweep saw then (`sweep.added_seeds`): the seeds up to it, of each variant that was open. Of
-    looks after every seed come the first and those after which a variant got no more.
+    A look sees what the sweep saw then (`sweep.added_seeds`): the seeds up to it, of each variant that was open.
     """
     plan = comparison.question.plan
     return [] if plan is None else list(_decisions(comparison, plan))
@@ -51,7 +50,7 @@ def _decisions(comparison: Comparison, plan: SeedPlan) -> Iterator[Decision]:
     base = str(comparison.baseline)
     open_variants = [row.variant for row in comparison.rows if row.variant != base]
     seen: list[Result] = []
-    for size in _sizes(plan, comparison):
+    for size in plan.looks:
         before = max((run.seed for run in seen), default=0)
         seen += [run for name in (base, *open_variants) for run in groups[name] if before < run.seed <= size]
         if not open_variants or any(size not in {run.seed for run in groups[name]} for name in (base, *open_variants)):
@@ -60,12 +59,6 @@ def _decisions(comparison: Comparison, plan: SeedPlan) -> Iterator[Decision]:
         made = [_decision(then, name, size, size >= plan.at_most) for name in open_variants]
         yield from made
         open_variants = [decision.variant for decision in made if not decision.is_settled]
-
-
-def _sizes(plan: SeedPlan, comparison: Comparison) -> list[int]:
-    """The looks that are told."""
-    ends = {max(row.seeds) for row in comparison.rows}
-    return plan.looks or [size for size in plan.stages if size == plan.stages[0] or size in ends]
 
 
 def _at(comparison: Comparison, seen: Sequence[Result]) -> Comparison:
