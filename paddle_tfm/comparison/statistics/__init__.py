@@ -11,7 +11,6 @@ from paddle_tfm.comparison.statistics.intervals import CONFIDENCE, SIGNIFICANCE,
 from paddle_tfm.comparison.statistics.ladder import Slope, slope
 from paddle_tfm.comparison.statistics.looks import Listed, Looks
 from paddle_tfm.comparison.statistics.outlook import MoreSeeds, more_seeds, smallest_seen
-from paddle_tfm.comparison.statistics.resampling import ResampledDifference, draw_counts, resampled_difference
 from paddle_tfm.comparison.statistics.signs import worst_value
 
 __all__ = [
@@ -24,17 +23,14 @@ __all__ = [
     "Looks",
     "Mean",
     "MoreSeeds",
-    "ResampledDifference",
     "Slope",
     "Verdict",
     "components",
     "decide",
-    "draw_counts",
     "holm",
     "mean_interval",
     "more_seeds",
     "paired_differences",
-    "resampled_difference",
     "slope",
     "smallest_seen",
     "spread",

@@ -178,6 +178,5 @@ def _series(number: int, here: Ladder, trend: Trend, shift: float) -> Iterator[S
             yield Series(number, trend.variant, [Point(here.rungs[place].compute * shift, verdict.mean, *ends)])
     if trend.line is not None:
         at_compute = np.geomspace(*trend.line.tested, LINE_POINTS).tolist()
-        at_compute[-1] = trend.line.tested[1]  # not a last bit beyond
         points = [Point(each, trend.line.at(each), *trend.line.band(each)) for each in at_compute]
         yield Series(number, trend.variant, points, marked=False)
