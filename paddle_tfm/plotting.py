@@ -145,9 +145,9 @@ def new_figure(size: tuple[float, float], layout: Literal["constrained"] | None 
 
 
 @contextmanager
-def drawing(texts: Iterable[str], size: tuple[float, float], letters: float = 10) -> Iterator[Figure]:
+def drawing(texts: Iterable[str], size: tuple[float, float]) -> Iterator[Figure]:
     """An empty figure of `size` in inches, in fonts that show these texts."""
-    with settings(fonts(set("".join(texts)))[0], letters):
+    with settings(fonts(set("".join(texts)))[0]):
         yield new_figure(size)
 
 

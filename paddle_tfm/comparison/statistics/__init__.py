@@ -4,7 +4,7 @@
 """
 
 from paddle_tfm.comparison.statistics.components import Components, components
-from paddle_tfm.comparison.statistics.decide import VERDICTS, Verdict, decide, paired_differences
+from paddle_tfm.comparison.statistics.decide import Verdict, decide, paired_differences
 from paddle_tfm.comparison.statistics.groups import Groups, two_groups
 from paddle_tfm.comparison.statistics.holm import holm
 from paddle_tfm.comparison.statistics.intervals import CONFIDENCE, SIGNIFICANCE, Mean, mean_interval, spread
@@ -16,7 +16,6 @@ from paddle_tfm.comparison.statistics.signs import worst_value
 __all__ = [
     "CONFIDENCE",
     "SIGNIFICANCE",
-    "VERDICTS",
     "Components",
     "Groups",
     "Listed",

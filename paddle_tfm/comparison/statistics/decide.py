@@ -16,7 +16,6 @@ from paddle_tfm.comparison.statistics.looks import Looks
 from paddle_tfm.comparison.statistics.outlook import MoreSeeds, more_seeds
 
 Key = TypeVar("Key", bound=Hashable)
-VERDICTS = ("better", "worse", "equivalent", "equal", "undetermined")
 
 
 @dataclass(frozen=True)

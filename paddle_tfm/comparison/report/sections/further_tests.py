@@ -64,15 +64,14 @@ def metric_on(comparison: Comparison, test: str) -> str:
 def further(comparison: Comparison) -> Further:
     """What the further tests of all runs say."""
     groups, tests = grouped(comparison.runs), further_tests(comparison.runs)
-    baseline = comparison.baseline or next(iter(groups))
     paired: dict[tuple[str, str], Pairs] = {}
     apart: dict[tuple[str, str], Obstacle] = {}
     for test in tests:
         name = metric_on(comparison, test)
-        apart |= {(test, variant): each for variant, each in obstacles(groups, baseline, name).items()}
+        apart |= {(test, variant): each for variant, each in obstacles(groups, comparison.baseline, name).items()}
         for variant, runs in groups.items():
-            if variant != baseline and (test, variant) not in apart:
-                paired[test, variant] = pairs(runs, groups[baseline], name)
+            if variant != comparison.baseline and (test, variant) not in apart:
+                paired[test, variant] = pairs(runs, groups[comparison.baseline], name)
     unit = comparison.unit(comparison.metric)
     differences = verdicts(paired, unit, comparison.higher_is_better, comparison.question)
     changes = {

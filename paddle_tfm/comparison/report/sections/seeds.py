@@ -47,7 +47,7 @@ def decisions(comparison: Comparison) -> list[Decision]:
 
 def _decisions(comparison: Comparison, plan: SeedPlan) -> Iterator[Decision]:
     groups = grouped(comparison.runs)
-    base = str(comparison.baseline)
+    base = comparison.baseline
     open_variants = [row.variant for row in comparison.rows if row.variant != base]
     seen: list[Result] = []
     for size in plan.looks:

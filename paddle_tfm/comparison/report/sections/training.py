@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from functools import partial
 from statistics import fmean
 
 from paddle_tfm import units
@@ -110,13 +109,12 @@ class Gradients(ChartedSection):
 
 
 class Layers(ChartedSection):
-    """The norm of the gradient of each layer, at the first step, at the last and at every step that logged it: where in
-    the model gradients vanish or grow."""
+    """The norm of the gradient of each layer, at the first and at the last step that logged it: where in the model
+    gradients vanish or grow."""
 
     heading = "Gradient norms by layer"
     summary = "where in the model gradients vanish or grow"
     place = 315
-    has_tables = False  # a row for each step and layer is too long
 
     def applies(self, facts: Facts) -> bool:
         """Whether any step of a run logged them."""
@@ -137,22 +135,6 @@ class Layers(ChartedSection):
                 "recipe says train.gradient_norms: 100, for every hundredth."
             )
         ]
-
-    def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each step and layer."""
-        norms, names = facts.once(_norms), [row.variant for row in facts.comparison.rows]
-        rows = [(step, layer) for step, layers in norms.items() for layer in layers]
-
-        def value(variant: str, row: tuple[int, str]) -> float | None:
-            values = norms[row[0]][row[1]].get(variant)
-            return fmean(values) if values else None
-
-        columns = [
-            column("layer", of=lambda row: row[1]),
-            column("step", None, "{:,}".format, right=True, of=lambda row: row[0]),
-            *(column(name, None, "{:.3g}".format, right=True, of=partial(value, name), none="–") for name in names),
-        ]
-        return {"gradient-norms-by-layer": Table(columns, rows, _("Norm of the gradient before clipping, by layer"))}
 
 
 ByLayer = dict[int, dict[str, dict[str, list[float]]]]  # step → layer → variant → norms of its seeds
