@@ -27,22 +27,7 @@ ACCENTS = {
     "\u0308": '"', "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0327": "c", "\u0328": "k",
 }  # fmt: skip
 GREEK = {  # what LaTeX has a command for; the others look like Latin letters
-    *(
-        "alpha",
-        "beta",
-        "gamma",
-        "delta",
-        "epsilon",
-        "zeta",
-        "eta",
-        "theta",
-        "iota",
-        "kappa",
-        "lambda",
-        "mu",
-        "nu",
-        "xi",
-    ),
+    *("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu"),
     *("xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"),
     *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega"),
 }
@@ -100,16 +85,15 @@ def is_other_script(text: str) -> bool:
 
 def table(name: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
     r"""A `table` with its caption and the label ``tab:NAME``, to be taken in by ``\input``. Columns that a page has no
-    room for stand below the others, beside the first column again; where a page has no room for all of that, each such
-    part is a table of its own.
+    room for stand below the others, beside the first column again; where a page has no room for all of these, each
+    is a table of its own.
 
     Args:
         header, rows: plain text. right: of each column, whether it is aligned right.
     """
     widths = [_width(heading, [row[i] for row in rows]) for i, heading in enumerate(header)]
-    panels = [(panel, part) for panel in _panels(widths) for part in _parts(rows)]
-    tabulars = [[*_tabular(panel, header, part, right)] for panel, part in panels]
-    whole = sum(map(_height, rows), HEAD_LINES) * len(panels) <= PAGE_LINES
+    tabulars = [[*_tabular(panel, header, rows, right)] for panel in _panels(widths)]
+    whole = sum(map(_height, rows), HEAD_LINES) * len(tabulars) <= PAGE_LINES
     floats = [[*chain(*((*lines, r"\par\medskip") for lines in tabulars))]] if whole else tabulars
     other = any(map(is_other_script, [caption, *header, *(cell for row in rows for cell in row)]))
     lines = [NEEDS, *([OTHER_SCRIPT] if other else [])]
@@ -136,17 +120,6 @@ def _height(row: Sequence[str]) -> int:
     """Lines of a row: what is broken fills two thirds of its lines or more."""
     longest = max(map(_letters, row), default=0)
     return 1 if longest <= PROSE_WIDTH else math.ceil(1.5 * longest / PROSE_WIDTH)
-
-
-def _parts(rows: Sequence[Sequence[str]]) -> Iterator[Sequence[Sequence[str]]]:
-    """The rows that a page has room for; a table without rows is one part."""
-    part: list[Sequence[str]] = []
-    for row in rows:
-        if part and HEAD_LINES + sum(map(_height, [*part, row])) > PAGE_LINES:
-            yield part
-            part = []
-        part.append(row)
-    yield part
 
 
 def _panels(widths: Sequence[int]) -> Iterator[list[int]]:
