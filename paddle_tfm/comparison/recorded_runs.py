@@ -11,7 +11,7 @@ from paddle_tfm.comparison.claims.values import recorded_claims
 from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.runs.finished import Result, collect, grouped, sweep_of
 from paddle_tfm.comparison.runs.sizes import as_trained, at_largest, written
-from paddle_tfm.comparison.runs.trained_from import RECIPE, recipe_of
+from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.runs.sweep_files import read_command
 from paddle_tfm.units import metric_and_test
@@ -35,7 +35,7 @@ def compare_recorded(
     """
     results = collect(folders, warn)
     report = warn or (lambda text: None)
-    best = _deciding(results, report)
+    best = _deciding(results)
     sweep = sweep_of([result.folder for result in results]) or folders[0]
     question = Question.recorded(sweep, report)
     if metric and metric_and_test(metric)[0] != metric_and_test(best)[0]:
@@ -47,14 +47,12 @@ def compare_recorded(
     return comparison
 
 
-def _deciding(results: Sequence[Result], report: Callable[[str], None]) -> str:
+def _deciding(results: Sequence[Result]) -> str:
     """What the first recipe calls best that says so; the loss where there is none."""
     for result in results:
         best = recipe_of(result.folder).get("evaluate", {}).get("best")
         if isinstance(best, str):
             return metric_and_test(best)[0]  # whatever chose the checkpoint, the test decides
-        if (result.folder / RECIPE).exists():
-            report(f"{result.folder / RECIPE}: damaged: it says no metric as `evaluate.best`")
     return "loss"
 
 

@@ -87,13 +87,10 @@ def test_ticks_are_written_exactly(values, name, some):
 # --------------------------------------------------------------------------------------------------------- the colours
 
 
-def linear(colour):
-    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-
-
 def luminance(colour):
-    return float(linear(colour) @ [0.2126, 0.7152, 0.0722])
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
 def test_the_colours_are_readable_on_every_page():
