@@ -68,14 +68,8 @@ def test_the_smallest_effect_is_of_the_metric_that_the_recipe_calls_best(tmp_pat
     assert next(row for row in other.rows if row.variant == "b").difference.verdict == "better"
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        {"smallest_effect": float("nan")},
-        {"seeds": {"at_most": 3, "looks": [1, 1, 1]}, "smallest_effect": 1.0},
-    ],
-)
-def test_a_question_that_no_recipe_can_ask_is_none(question, tmp_path):
+def test_a_question_that_no_recipe_can_ask_is_none(tmp_path):
+    question = {"seeds": {"at_most": 3, "looks": [1, 1, 1]}, "smallest_effect": 1.0}
     for seed in (1, 2, 3):
         finish(tmp_path, "base", seed, 0.3 + seed / 1000)
         finish(tmp_path, "b", seed, 0.7 + seed / 999)
