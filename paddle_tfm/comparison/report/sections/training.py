@@ -11,7 +11,7 @@ from paddle_tfm import units
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.runs.curves import AXES, Point, RunCurves, mean_points
+from paddle_tfm.comparison.runs.curves import AXES, GRADIENT_NORM, Point, RunCurves, mean_points
 from paddle_tfm.comparison.runs.finished import Result
 from paddle_tfm.language import _
 from paddle_tfm.pages import document
@@ -96,11 +96,11 @@ class Gradients(ChartedSection):
 
     def applies(self, facts: Facts) -> bool:
         """Whether it was logged."""
-        return any(curve.logged for curves in facts.curves.values() for curve in curves)
+        return any(curve.gradient_norm for curves in facts.curves.values() for curve in curves)
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
         """A line for each variant, over steps."""
-        chart = logged_chart(facts, "gradient_norm", _("norm of the gradient"), log=True)
+        chart = logged_chart(facts, GRADIENT_NORM, _("norm of the gradient"), log=True)
         return {"gradient-norms": chart} if chart else {}
 
     def notes(self, facts: Facts) -> list[str]:

@@ -8,8 +8,9 @@ from typing import Any
 
 from paddle_tfm import units
 from paddle_tfm.comparison.columns import around
+from paddle_tfm.comparison.report.recipe_words import component
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.report.tuning_record import Chosen, Tuned, read_tuned, shown, untuned
+from paddle_tfm.comparison.report.tuning_record import Chosen, Tuned, read_tuned, untuned
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import change, verdict_text
 from paddle_tfm.protocols import Section
@@ -65,7 +66,7 @@ def _chosen(facts: Facts, tuned: Tuned) -> Table:
 
     def value(path: str) -> Column[tuple[str, Chosen]]:
         def text(row: tuple[str, Chosen]) -> str:
-            return f"{shown(row[1].values[path])}{' (outermost)' if path in row[1].at_edge else ''}"
+            return f"{component(row[1].values[path])}{' (outermost)' if path in row[1].at_edge else ''}"
 
         return Column(path, text, lambda row: {path: row[1].values[path]}, right=True)
 
