@@ -230,7 +230,7 @@ def _speed(results: Mapping[str, Any]) -> str:
 
 
 def _limits(facts: RunFacts) -> str:
-    longest = facts.section("model").get("max_length")
+    longest = facts.recipe.get("model", {}).get("max_length")
     window, most = _("It reads and writes at most {most} tokens (model.max_length)."), longest or 0
     if facts.shape == DECODER_ONLY:
         window = _("It sees at most the last {most} tokens of a text that it continues (model.max_length).")

@@ -52,7 +52,7 @@ def _setting(facts: Facts) -> list[str]:
     sentences = [f"{many} on {task}." if task else f"{many}."]
     if data := recipe_words.data(facts.about):
         sentences.append(f"Data: {data.replace(' · ', '; ')}.")
-    if model := recipe_words.model(facts.section("model")):
+    if model := recipe_words.model(facts.recipe.get("model", {})):
         sizes = [row.parameters for row in rows]
         size = f"{min(sizes):,}" if len(set(sizes)) == 1 else f"{min(sizes):,} to {max(sizes):,}"
         baseline = f" of the baseline {facts.baseline}" if len(rows) > 1 else ""

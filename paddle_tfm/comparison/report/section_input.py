@@ -121,7 +121,7 @@ class Facts:
     def text_metrics(self) -> dict[str, Metric]:
         """name → metric, of those that texts suffice for and that are installed here: the deciding one, then the
         recipe's others."""
-        stated = (self.recipe.get("evaluate") or {}).get("metrics") or []
+        stated = self.recipe.get("evaluate", {}).get("metrics") or []
         specs = {str(spec.get("name")) if isinstance(spec, Mapping) else str(spec): spec for spec in stated}
         metrics: dict[str, Metric] = {}
         for name in dict.fromkeys((self.comparison.learned, *specs)):
@@ -130,11 +130,6 @@ class Facts:
             if metric and metric.needs_search and not metric.needs_pieces:
                 metrics[name] = metric
         return metrics
-
-    def section(self, name: str) -> dict[str, Any]:
-        """A section of the baseline's recipe; empty where there is none."""
-        settings = self.recipe.get(name)
-        return settings if isinstance(settings, dict) else {}
 
     @property
     def task(self) -> str:
@@ -174,7 +169,7 @@ class Facts:
     def training(self) -> tuple[str, bool]:
         """The budget of the baseline's training, and whether other variants have another one."""
         same = all(recipe.get("train") == self.recipe.get("train") for recipe in self.recipes.values())
-        return recipe_words.training(self.section("train")), not same
+        return recipe_words.training(self.recipe.get("train", {})), not same
 
     def steps(self) -> str:
         """`500 steps`, or `480 to 500 steps` where runs ended early."""

@@ -116,7 +116,7 @@ class Seeds(ChartedSection):
 
 def decisions_of(facts: Facts) -> list[Decision]:
     """What each look decided; none where seeds were listed, or another metric decided then."""
-    deciding = facts.section("evaluate").get("best", facts.comparison.metric)
+    deciding = facts.recipe.get("evaluate", {}).get("best", facts.comparison.metric)
     return decisions(facts.comparison) if units.metric_and_test(deciding)[0] == facts.comparison.metric else []
 
 
