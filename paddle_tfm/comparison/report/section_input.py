@@ -206,7 +206,7 @@ class Facts:
         folders = [run.folder.resolve() for run in self.comparison.runs]
         if not all(folder.is_relative_to(top) for folder in folders):
             top = Path(os.path.commonpath(folders))
-        return top.relative_to(Path.cwd()) if top.is_relative_to(Path.cwd()) else top
+        return units.as_typed(top)
 
 
 def _sides(facts: Facts) -> list[Side]:
