@@ -46,8 +46,7 @@ def recorded_claims(comparison: Comparison, sweep: Path) -> Claims | None:
     here = set(grouped([*comparison.runs, *comparison.smaller]))
     if any({claim.variant, claim.over} - {None} - here for claim in claims.values()):
         return None
-    departures = data.get("departures")
-    return judge_all(comparison, claims, list(map(str, departures)) if isinstance(departures, list) else [])
+    return judge_all(comparison, claims, data.get("departures") or [])
 
 
 def _judgement(
