@@ -4,7 +4,7 @@
 """
 
 from paddle_tfm.comparison.statistics.components import Components, components
-from paddle_tfm.comparison.statistics.decide import Verdict, decide, paired_differences
+from paddle_tfm.comparison.statistics.decide import Verdict, decide
 from paddle_tfm.comparison.statistics.groups import Groups, two_groups
 from paddle_tfm.comparison.statistics.holm import holm
 from paddle_tfm.comparison.statistics.intervals import CONFIDENCE, SIGNIFICANCE, Mean, mean_interval, spread
@@ -29,7 +29,6 @@ __all__ = [
     "holm",
     "mean_interval",
     "more_seeds",
-    "paired_differences",
     "slope",
     "smallest_seen",
     "spread",

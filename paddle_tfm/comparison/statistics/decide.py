@@ -91,7 +91,7 @@ def decide(
     """
     rules = rule if isinstance(rule, Mapping) else dict.fromkeys(pairs, rule)
     question = _Question(higher_is_better, smallest, largest)
-    differences = {name: paired_differences(values, higher_is_better) for name, values in pairs.items()}
+    differences = {name: _paired_differences(values, higher_is_better) for name, values in pairs.items()}
     raw = np.array([_last(rules[name].p_values(item)) for name, item in differences.items()])
     least = SIGNIFICANCE / max(len(raw), 1)
     adjusted, levels = holm(raw), holm_levels(raw, SIGNIFICANCE)
@@ -177,7 +177,7 @@ def _table(pairs: Sequence[tuple[float, float]]) -> np.ndarray:
     return np.array(pairs, dtype=np.float64).reshape(-1, 2)
 
 
-def paired_differences(pairs: Sequence[tuple[float, float]], higher_is_better: bool) -> np.ndarray:
+def _paired_differences(pairs: Sequence[tuple[float, float]], higher_is_better: bool) -> np.ndarray:
     """Variant minus baseline [pairs], turned so that above 0 is better; −inf where only the variant lacks a value, +inf
     where only the baseline does, NaN where both do."""
     values = _table(pairs)

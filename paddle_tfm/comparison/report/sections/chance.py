@@ -10,7 +10,7 @@ import numpy as np
 from paddle_tfm import units
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.statistics.components import Components, components
+from paddle_tfm.comparison.statistics import Components, components
 from paddle_tfm.language import _
 from paddle_tfm.predictions import of_same_texts
 from paddle_tfm.protocols import Metric, Prediction
