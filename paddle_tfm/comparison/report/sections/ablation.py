@@ -59,13 +59,11 @@ class Ablation(ChartedSection):
         return {} if here is None else {"ablation-levels": _chart(facts.comparison, here)}
 
     def notes(self, facts: Facts) -> list[str]:
-        """How the effects come about, or why there are none."""
         here = facts.once(_grid_of)
         drawn = _("Bars are {confidence} intervals of the means, each by itself; differences are paired by seed.")
         return [*([drawn.format(confidence=f"{CONFIDENCE:.0%}")] if here else []), *self.text(facts)]
 
     def text(self, facts: Facts) -> list[str]:
-        """The same, below the tables."""
         here = facts.once(_grid_of)
         if here is None:
             return []
@@ -73,7 +71,6 @@ class Ablation(ChartedSection):
         return [*([reason] if reason else []), *(method(here) if here.effects else ())]
 
     def data(self, facts: Facts) -> dict[str, Any]:
-        """Factors, cells and effects as numbers; or what each model is."""
         here = facts.once(_grid_of)
         if here is None:
             return {"models": leave_one_out(facts.comparison)}

@@ -45,7 +45,6 @@ class Ladders(ChartedSection):
     place = 130
 
     def applies(self, facts: Facts) -> bool:
-        """Whether runs are of several sizes."""
         return facts.once(_ladder_of) is not None
 
     def tables(self, facts: Facts) -> dict[str, Table]:
@@ -53,22 +52,18 @@ class Ladders(ChartedSection):
         return {"sizes": _sizes(facts.comparison, _ladder(facts))}
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
-        """Differences by compute."""
         return {"differences-by-compute": _chart(facts, _ladder(facts))}
 
     def notes(self, facts: Facts) -> list[str]:
-        """The sentences, and how they came about."""
         side = _("Above 0 is better.") if facts.comparison.higher_is_better else _("Below 0 is better.")
         return [*self.text(facts), f"{side} {_(METHOD)}"]
 
     def text(self, facts: Facts) -> list[str]:
-        """A line for each variant."""
         here, comparison = _ladder(facts), facts.comparison
         trends = [words.trend(comparison, each) for each in here.trends]
         return [_("By size, {tested}:").format(tested=words.tested(here)), *trends]
 
     def data(self, facts: Facts) -> dict[str, Any]:
-        """Sizes, differences and lines as numbers."""
         here = _ladder(facts)
         sizes, lines = self.tables(facts)["sizes"].records(), list(map(_line, here.trends))
         return {"baseline": here.baseline, "sizes": sizes, "lines": lines}

@@ -99,7 +99,6 @@ class Tests(Section):
     place = 130
 
     def applies(self, facts: Facts) -> bool:
-        """Whether there is anything to compare on further tests."""
         here = facts.once(_further)
         return bool(here.differences or here.obstacles or here.invariance)
 
@@ -114,7 +113,6 @@ class Tests(Section):
         return tables
 
     def text(self, facts: Facts) -> list[str]:
-        """A line for each test; the scores stand in the table above it."""
         here, comparison = facts.once(_further), facts.comparison
         lines = [f"{units.metric_name(metric_on(comparison, test))}: {words}" for test, words in _said(facts, here)]
         title = [f"{_title(comparison, here)}:"] if lines else []
@@ -126,7 +124,6 @@ class Tests(Section):
         return [*title, *lines, *changes]
 
     def data(self, facts: Facts) -> dict[str, Any]:
-        """The differences, what they are adjusted for, and what other batches changed."""
         here = facts.once(_further)
 
         def rows(items: Mapping[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:

@@ -95,7 +95,6 @@ class Seeds(ChartedSection):
         return {"seeds-added": _table(facts)}
 
     def notes(self, facts: Facts) -> list[str]:
-        """What the numbers are."""
         return [
             _(
                 "A look saw the seeds up to it, of the variants that were open then. All looks together are wrong in "
@@ -104,13 +103,11 @@ class Seeds(ChartedSection):
         ]
 
     def text(self, facts: Facts) -> Sequence[str]:
-        """How many seeds each variant got."""
         last = {item.variant: item for item in facts.once(decisions_of)}
         parts = [f"“{name}” {plural(item.seeds, 'seed')} ({item.decided})" for name, item in last.items()]
         return [f"Seeds added: {', '.join(parts)}."]
 
     def data(self, facts: Facts) -> Mapping[str, Any]:
-        """The rows of the table."""
         return {"looks": _table(facts).records()}
 
 

@@ -95,16 +95,13 @@ class Gradients(ChartedSection):
     place = 310
 
     def applies(self, facts: Facts) -> bool:
-        """Whether it was logged."""
         return any(curve.gradient_norm for curves in facts.curves.values() for curve in curves)
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
-        """A line for each variant, over steps."""
         chart = logged_chart(facts, GRADIENT_NORM, _("norm of the gradient"), log=True)
         return {"gradient-norms": chart} if chart else {}
 
     def notes(self, facts: Facts) -> list[str]:
-        """What a point is."""
         return [_("Before clipping, a mean over stretches of steps; the band is the range of the seeds.")]
 
 
@@ -117,7 +114,6 @@ class Layers(ChartedSection):
     place = 315
 
     def applies(self, facts: Facts) -> bool:
-        """Whether any step of a run logged them."""
         return bool(facts.once(_norms))
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
@@ -127,7 +123,6 @@ class Layers(ChartedSection):
         return {f"gradient-norms-by-layer-{name}": _by_layer(facts, step) for name, step in ends.items()}
 
     def notes(self, facts: Facts) -> list[str]:
-        """What a point is."""
         return [
             _(
                 "The joint norm of the gradients of all parameters of a layer before clipping: the mean over seeds, "
@@ -172,11 +167,9 @@ class Norms(ChartedSection):
     place = 320
 
     def applies(self, facts: Facts) -> bool:
-        """Whether a variant has norms with running statistics."""
         return any(curve.discrepancies for curves in facts.curves.values() for curve in curves)
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
-        """Both discrepancies over steps."""
         charts = {
             f"norm-discrepancy-of-{name}s": logged_chart(facts, f"norm_discrepancy_{name}", f"{formula}, mean")
             for name, formula in DISCREPANCIES.items()
@@ -184,7 +177,6 @@ class Norms(ChartedSection):
         return {name: chart for name, chart in charts.items() if chart}
 
     def notes(self, facts: Facts) -> list[str]:
-        """What the formulas say."""
         return [
             _(
                 "A norm with running statistics (μ_run, σ_run) uses them in evaluation, and those of its batch (μ_B, "
@@ -194,7 +186,6 @@ class Norms(ChartedSection):
         ]
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each norm of each variant that has such norms."""
         rows = [row for variant in facts.groups for row in _discrepancies(facts, variant)]
         numbers = [
             column(name, formula, lambda value: f"{value:.3f}", right=True, none="–")

@@ -30,7 +30,6 @@ class Tuning(Section):
         return bool(facts.once(_tuned).variants)
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each variant."""
         return {"tuning": _chosen(facts, facts.once(_tuned))}
 
     def text(self, facts: Facts) -> list[str]:
@@ -42,7 +41,6 @@ class Tuning(Section):
         return lines
 
     def data(self, facts: Facts) -> dict[str, Any]:
-        """What was chosen."""
         tuned = facts.once(_tuned)
         return {
             "metric": tuned.metric,
@@ -100,7 +98,6 @@ class Untuned(Section):
         return facts.once(_own) is not None
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each variant."""
         own = facts.once(_own)
         return {} if own is None else {"untuned": _verdicts(facts.comparison, own)}
 
@@ -115,7 +112,6 @@ class Untuned(Section):
         return lines or [f"untuned  no verdict{where} changes with tuning"]
 
     def data(self, facts: Facts) -> dict[str, dict[str, Any]]:
-        """The verdicts, and which of them change."""
         own = facts.once(_own)
         rows = facts.comparison.rows if own else []
         return {row.variant: _record(facts.comparison, own, row.variant) for row in rows if own}
