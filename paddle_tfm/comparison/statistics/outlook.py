@@ -70,12 +70,8 @@ def _by_signs(differences: np.ndarray, rule: Looks, level: float) -> MoreSeeds |
         return None
     to_come = np.random.default_rng(0).choice(differences, (DRAWS, MOST - pairs))
     seen = np.concatenate([np.broadcast_to(differences, (DRAWS, pairs)), to_come], -1)
-    # A rule that looks more than once has the p-values of all its looks in one pass.
-    last = looks[-1]
-    once = rule.p_values(seen[:, :last])[:, -len(looks) :].T if rule.upto(last)[-len(looks) :] == tuple(looks) else None
-    for look, size in enumerate(looks):
-        p = rule.p_values(seen[:, :size])[:, -1] if once is None else once[look]
-        if (p <= level).mean() >= POWER:
+    for size in looks:
+        if (rule.p_values(seen[:, :size])[:, -1] <= level).mean() >= POWER:
             return MoreSeeds(size - pairs)
     return MoreSeeds(MOST - pairs, more_than=True)
 
