@@ -49,13 +49,7 @@ class Attention(Section):
     def html(self, facts: Facts) -> str:
         """A choice of the attention, and below it each sentence with its variants."""
         sentences, lacking = facts.once(_sentences)
-        notes = [
-            ROWS_AND_COLUMNS,
-            OWN_OUTPUT,
-            CHOSEN if facts.chosen else DIFFERING,
-            *lacking,
-            *dict.fromkeys(facts.remarks),
-        ]
+        notes = [ROWS_AND_COLUMNS, OWN_OUTPUT, CHOSEN if facts.chosen else DIFFERING, *lacking, *facts.remarks]
         return attention_maps(sentences, notes)
 
 
