@@ -20,7 +20,7 @@ from paddle_tfm.comparison.statistics import Verdict
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.comparison.verdict import verdict_text
 from paddle_tfm.language import _
-from paddle_tfm.pages.axis import Axis, fit
+from paddle_tfm.pages.axis import Axis
 from paddle_tfm.recipe.sections.ladder import at
 from paddle_tfm.tabular import Column, Table, column
 
@@ -151,19 +151,14 @@ def _chart(facts: Facts, here: Ladder) -> LineChart:
     for place, trend in enumerate(here.trends):
         shift = (x.high / x.low) ** (APART * (place - (len(here.trends) - 1) / 2))
         series += _series(_number(facts, trend.variant), here, trend, shift)
-    values = [value for item in series for point in item.points for value in (point.low, point.high)]
-    y = fit([0.0, *values])
     title = (
         _("{split} {metric}, points: difference to {baseline}")
         if unit
         else _("{split} {metric}: difference to {baseline}")
     )
     title = title.format(split=_(comparison.split), metric=units.metric_name(comparison.metric), baseline=here.baseline)
-    return LineChart(
-        series, x, y, _("floating-point operations of training (6 · N · D)"), title,
-        "; ".join(words.trend(comparison, each) for each in here.trends),
-        partial(units.signed_tick, unit=unit),
-    )  # fmt: skip
+    titles = _("floating-point operations of training (6 · N · D)"), title
+    return LineChart.fitted(series, titles, partial(units.signed_tick, unit=unit), x=x)
 
 
 def _series(number: int, here: Ladder, trend: Trend, shift: float) -> Iterator[Series]:
