@@ -19,7 +19,7 @@ from paddle_tfm.protocols import Prediction
 MAX_PREDICTIONS = 2000  # of a run, among which examples are chosen
 MAX_CHARACTERS = 2000  # of a text that a page shows
 DIFFERING = 8  # on which variants differ, that a page shows
-FEW = 3  # right ones, and wrong ones, that a terminal shows
+MAX_SAMPLES = 3  # right ones, and wrong ones, that a terminal shows
 Sample = tuple[str, Prediction]  # a variant, and what it wrote
 
 
@@ -31,8 +31,8 @@ def samples(comparison: Comparison) -> tuple[list[Sample], list[Sample]]:
         whole = [run for run in groups[row.variant] if not run.results.get("diverged")]
         runs = (predictions_of(run.folder) for run in sorted(whole, key=lambda run: run.seed))
         written = [(row.variant, item) for item in next(filter(None, runs), [])]
-        good = good or [sample for sample in written if is_right(sample[1])][:FEW]
-        if bad := [sample for sample in written if not is_right(sample[1])][:FEW]:
+        good = good or [sample for sample in written if is_right(sample[1])][:MAX_SAMPLES]
+        if bad := [sample for sample in written if not is_right(sample[1])][:MAX_SAMPLES]:
             return good, bad
     return good, []
 
