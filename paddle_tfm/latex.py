@@ -27,31 +27,11 @@ ACCENTS = {
     "\u0308": '"', "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0327": "c", "\u0328": "k",
 }  # fmt: skip
 GREEK = {  # what LaTeX has a command for; the others look like Latin letters
-    *(
-        "alpha",
-        "beta",
-        "gamma",
-        "delta",
-        "epsilon",
-        "zeta",
-        "eta",
-        "theta",
-        "iota",
-        "kappa",
-        "lambda",
-        "mu",
-        "nu",
-        "xi",
-    ),
+    *("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu"),
     *("xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"),
     *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega"),
 }
 NEEDS = r"% needs \usepackage{booktabs} and \usepackage[T1]{fontenc}"
-# Seen by pdfLaTeX alone: it would say of each such character that it is not set up.
-OTHER_SCRIPT = r"""\ifdefined\XeTeXversion\else\ifdefined\directlua\else
-\errmessage{This table has letters that pdfLaTeX does not know, as of Chinese, Japanese or Korean:
-compile with xelatex or lualatex, and \string\usepackage{ctex}}
-\fi\fi"""
 
 # In \small letters, on a page of the class article in 10 pt, in one column.
 PAGE_WIDTH, PAGE_LINES = 74, 40  # letters, lines below a caption
@@ -66,7 +46,8 @@ class Bold(str):
 
 
 def escape(text: str) -> str:
-    """`text` as LaTeX prints it, on one line. Letters of other scripts stay as they are (`is_other_script`)."""
+    """`text` as LaTeX prints it, on one line. Letters of other scripts, as of Chinese, stay as they are: xelatex and
+    lualatex know them."""
     return "".join(map(_character, " ".join(text.split())))
 
 
@@ -93,26 +74,19 @@ def _of(codes: Sequence[str]) -> str:
     return "".join(chr(int(code, 16)) for code in codes)
 
 
-def is_other_script(text: str) -> bool:
-    """Whether `text`, escaped, has letters that pdfLaTeX has no command for."""
-    return not escape(text).isascii()
-
-
 def table(name: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
     r"""A `table` with its caption and the label ``tab:NAME``, to be taken in by ``\input``. Columns that a page has no
-    room for stand below the others, beside the first column again; where a page has no room for all of that, each such
-    part is a table of its own.
+    room for stand below the others, beside the first column again; where a page has no room for all of these, each
+    is a table of its own.
 
     Args:
         header, rows: plain text. right: of each column, whether it is aligned right.
     """
     widths = [_width(heading, [row[i] for row in rows]) for i, heading in enumerate(header)]
-    panels = [(panel, part) for panel in _panels(widths) for part in _parts(rows)]
-    tabulars = [[*_tabular(panel, header, part, right)] for panel, part in panels]
-    whole = sum(map(_height, rows), HEAD_LINES) * len(panels) <= PAGE_LINES
+    tabulars = [[*_tabular(panel, header, rows, right)] for panel in _panels(widths)]
+    whole = sum(map(_height, rows), HEAD_LINES) * len(tabulars) <= PAGE_LINES
     floats = [[*chain(*((*lines, r"\par\medskip") for lines in tabulars))]] if whole else tabulars
-    other = any(map(is_other_script, [caption, *header, *(cell for row in rows for cell in row)]))
-    lines = [NEEDS, *([OTHER_SCRIPT] if other else [])]
+    lines = [NEEDS]
     for number, inner in enumerate(floats):
         lines += [r"\begin{table}", r"\centering", r"\small"]
         lines += [rf"\caption{{{escape(caption)}}}", rf"\label{{tab:{name}}}"] if number == 0 else []
@@ -136,17 +110,6 @@ def _height(row: Sequence[str]) -> int:
     """Lines of a row: what is broken fills two thirds of its lines or more."""
     longest = max(map(_letters, row), default=0)
     return 1 if longest <= PROSE_WIDTH else math.ceil(1.5 * longest / PROSE_WIDTH)
-
-
-def _parts(rows: Sequence[Sequence[str]]) -> Iterator[Sequence[Sequence[str]]]:
-    """The rows that a page has room for; a table without rows is one part."""
-    part: list[Sequence[str]] = []
-    for row in rows:
-        if part and HEAD_LINES + sum(map(_height, [*part, row])) > PAGE_LINES:
-            yield part
-            part = []
-        part.append(row)
-    yield part
 
 
 def _panels(widths: Sequence[int]) -> Iterator[list[int]]:

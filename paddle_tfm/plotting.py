@@ -145,9 +145,9 @@ def new_figure(size: tuple[float, float], layout: Literal["constrained"] | None 
 
 
 @contextmanager
-def drawing(texts: Iterable[str], size: tuple[float, float], letters: float = 10) -> Iterator[Figure]:
+def drawing(texts: Iterable[str], size: tuple[float, float]) -> Iterator[Figure]:
     """An empty figure of `size` in inches, in fonts that show these texts."""
-    with settings(fonts(set("".join(texts)))[0], letters):
+    with settings(fonts(set("".join(texts)))[0]):
         yield new_figure(size)
 
 
@@ -193,21 +193,6 @@ def heading(figure: FigureBase, text: str, width: float) -> None:
     One of axes, or along an axis, is cut off where it is longer than they are."""
     lines = wrapped(one_line(text), int(width / CELL))
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium", color=INK)
-
-
-def caption(figure: Figure, text: str) -> None:
-    """Sentences below a figure, which `image` with `crop` keeps. What has its place by the layout stays where it is: a
-    legend outside of axes would be laid out again, below the sentences."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    for legend in figure.legends:
-        corner = legend.get_window_extent().transformed(figure.transFigure.inverted())
-        legend.set_bbox_to_anchor((0, 0, 1, 1), figure.transFigure)
-        legend.set_loc((corner.x0, corner.y0))
-    width = figure.get_figwidth()
-    with settings(fonts(set(text))[0], 8):
-        lines = wrapped(one_line(text), int(width / (0.8 * CELL)))
-        figure.text(0.01, -0.02, "\n".join(lines), ha="left", va="top", color=INK)
 
 
 METADATA: dict[Picture, tuple[str, ...]] = {  # what would differ by time or version

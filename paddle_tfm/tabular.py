@@ -116,17 +116,8 @@ class Table(Generic[Row]):
     dropped: list[str] = field(default_factory=list)  # headings of what the last `lines` had no room for
 
     def records(self) -> list[dict[str, object]]:
-        """For programs: a mapping for each row, with every column. Of two columns with one key, as where a variant is
-        called `layer` in a table of layers, the second has `layer_2`."""
-        return [self._record(row) for row in self.rows]
-
-    def _record(self, row: Row) -> dict[str, object]:
-        record: dict[str, object] = {}
-        for each in self.columns:
-            for key, value in each.values(row).items():
-                names = (key, *(f"{key}_{number}" for number in range(2, len(self.columns) + 2)))
-                record[next(name for name in names if name not in record)] = value
-        return record
+        """For programs: a mapping for each row, with every column."""
+        return [{key: value for each in self.columns for key, value in each.values(row).items()} for row in self.rows]
 
     def csv(self) -> str:
         """Comma-separated values, as RFC 4180 has them but for line ends: a line of keys, then a line a row. A list is

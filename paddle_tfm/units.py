@@ -162,3 +162,9 @@ def in_shell(path: Path) -> str:
     """A path as a word of a command that people copy: quoted where it must be, and no option where it begins with a
     dash."""
     return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
+
+
+def as_typed(folder: Path) -> Path:
+    """A folder as short as the user would type it: from the working folder, where it is in that."""
+    folder = folder.resolve()
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder

@@ -17,10 +17,9 @@ TWO = f"{HEAD}variants: {{a: {{}}, b: {{model.norm: rms}}}}\n"
         ("{at_most: 12, looks: [2, 12]}", "seeds.looks  must begin after 3 seeds or more, but begin after 2"),
         ("{at_most: 12, looks: [3, 8]}", "seeds.looks  end after 8 seeds, so that none would be at `at_most`, 12"),
         ("{at_most: 12, looks: [three]}", "seeds.looks[0]  must be a whole number, but is 'three'"),
-        ("{at_most: 12}", "seeds  needs `looks`, as in `seeds: {at_most: 12, looks: [3, 5, 8, 12]}`, or `open_ended: true`"),
+        ("{at_most: 12}", "seeds.looks  is missing; as in `seeds: {at_most: 12, looks: [3, 5, 8, 12]}`"),
         ("{looks: [3, 5]}", "seeds.at_most  is missing; as in `seeds: {at_most: 12, looks: [3, 5, 8, 12]}`"),
-        ("{at_most: 5, looks: [3, 5], open_ended: true}", "seeds  have `looks`, but `open_ended` looks after every seed"),
-        ("{at_most: 2, open_ended: true}", "seeds.at_most  must be greater than or equal to 3, but is 2"),
+        ("{at_most: 2, looks: [2]}", "seeds.at_most  must be greater than or equal to 3, but is 2"),
         ("{at_most: 5, looks: [3, 5], most: 3}", "seeds.most  unknown key 'most'; did you mean 'at_most'? Known: at_most,"),
     ],
 )  # fmt: skip
@@ -54,9 +53,7 @@ def test_all_seeds_that_may_be_trained_are_runs_and_none_knows_of_the_plan(tmp_p
     runs = recipe.runs()
     assert [run.name for run in runs] == [f"{variant}/seed-{seed}" for seed in range(1, 6) for variant in "ab"]
     assert runs[-1].data["seeds"] == [5] and "smallest_effect" not in runs[-1].data
-    assert recipe.seed_plan().stages == [3, 5]
-    open_ended = load_text(tmp_path, TWO, ["seeds={at_most: 5, open_ended: true}"])
-    assert open_ended.seed_plan().stages == [3, 4, 5]
+    assert recipe.seed_plan().looks == [3, 5]
     assert load_text(tmp_path, TWO + "seeds: {at_most: 5, looks: [3, 5]}\n", ["seeds=[7]"]).seed_plan() is None
     assert (
         load_text(tmp_path, TWO, ["seeds={at_most: 3, looks: [3]}", "seeds.at_most=4", "seeds.looks=[4]"])

@@ -97,13 +97,3 @@ def test_a_column_may_hold_several_values_for_programs():
     of = Table([ends], [(1.5, 2.0), (None, [1, 2])])
     assert of.records() == [{"low": 1.5, "high": 2.0}, {"low": None, "high": [1, 2]}]
     assert of.csv() == "low,high\n1.5,2.0\n,1 2\n"
-
-
-def test_a_variant_that_is_called_as_a_column_is_costs_the_table_no_column():
-    columns = [
-        Column[int]("layer", str, lambda row: {"layer": f"head {row}"}),
-        *(Column[int](name, str, lambda row, name=name: {name: row}) for name in ("layer", "rms")),
-    ]
-    table = Table(columns, [1, 2])
-    assert table.records()[1] == {"layer": "head 2", "layer_2": 2, "rms": 2}
-    assert table.csv().splitlines()[0] == "layer,layer_2,rms"

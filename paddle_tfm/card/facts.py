@@ -45,18 +45,12 @@ class RunFacts:
     @property
     def seed(self) -> object:
         """The seed of the run."""
-        seeds = self.recipe.get("seeds")
-        return seeds[0] if isinstance(seeds, list) and seeds else "?"
-
-    def section(self, name: str) -> dict[str, Any]:
-        """A section of the recipe."""
-        section = self.recipe.get(name)
-        return section if isinstance(section, dict) else {}
+        return self.recipe.get("seeds", ["?"])[0]
 
     @property
     def shape(self) -> str:
         """Which stacks the model has."""
-        model = self.section("model")
+        model = self.recipe.get("model", {})
         if model.get("encoder_layers") == 0:
             return DECODER_ONLY
         return ENCODER_ONLY if model.get("decoder_layers") == 0 else "encoder-decoder"
@@ -64,7 +58,7 @@ class RunFacts:
     @property
     def deciding(self) -> str:
         """The metric that chose the checkpoint, of whichever validation set."""
-        return units.metric_and_test(str(self.section("evaluate").get("best", "loss")))[0]
+        return units.metric_and_test(str(self.recipe.get("evaluate", {}).get("best", "loss")))[0]
 
     @property
     def split(self) -> str:
@@ -86,7 +80,7 @@ class RunFacts:
 
     def lead(self) -> str:
         """The sentence that matters most: the score, or why there is none."""
-        steps = self.section("train").get("steps")
+        steps = self.recipe.get("train", {}).get("steps")
         if not self.results:
             text = _("This run is not finished: it has done {step} of {steps} steps.")
             return text.format(step=f"{self.last_step():,}", steps=f"{steps:,}")

@@ -21,7 +21,7 @@ from paddle_tfm.comparison.report.attention_maps import (
     attention_maps,
 )
 from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
-from paddle_tfm.comparison.report.outputs import NOTHING, choose, examples
+from paddle_tfm.comparison.report.outputs import choose, examples
 from paddle_tfm.comparison.report.sections.how import environment
 from paddle_tfm.comparison.report.sections.training import curve_chart
 from paddle_tfm.comparison.runs.curves import mean_points, read_curves
@@ -76,12 +76,6 @@ def page(facts: RunFacts, metrics: dict[str, Metric], run: Run | None = None, ch
     )
 
 
-def _shown(folder: Path) -> Path:
-    """The folder as the user would name it."""
-    folder = folder.resolve()
-    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
-
-
 def _prompt(facts: RunFacts) -> str:
     """The beginning of a text that the model was trained on, whatever its language: a word, or some characters."""
     words = " ".join(target for _, target in facts.about.get("samples", [])).split()
@@ -89,24 +83,21 @@ def _prompt(facts: RunFacts) -> str:
 
 
 def _usage(facts: RunFacts, sources: list[str]) -> str:
-    shown = _shown(facts.folder)
-    folder = units.in_shell(shown)
-    if facts.shape == DECODER_ONLY:
-        prompt = _prompt(facts)
-        end = "-- " if prompt.startswith("-") else ""  # of the options
-        shell = [f"paddle-tfm translate {folder} {end}{shlex.quote(prompt)}"]
-        call = f"run = paddle_tfm.load_run({str(shown)!r})\nprint(run.generate({prompt!r}).text)"
-    else:
-        source = sources[0][:80] if sources else "a text"
-        end = "-- " if source.startswith("-") else ""  # of the options
-        shell = [f"paddle-tfm translate {folder} {end}{shlex.quote(source)}", f"paddle-tfm evaluate {folder} --buckets"]
-        call = f"run = paddle_tfm.load_run({str(shown)!r})\nprint(run.translate([{source!r}]))"
+    shown = units.as_typed(facts.folder)
+    folder, continues = units.in_shell(shown), facts.shape == DECODER_ONLY
+    text = _prompt(facts) if continues else sources[0][:80] if sources else "a text"
+    end = "-- " if text.startswith("-") else ""  # of the options
+    shell = [f"paddle-tfm translate {folder} {end}{shlex.quote(text)}"]
+    call = f"run.generate({text!r}).text" if continues else f"run.translate([{text!r}])"
+    if not continues:
+        shell.append(f"paddle-tfm evaluate {folder} --buckets")
     if facts.shape == "encoder-decoder":
         shell.append(f"paddle-tfm export {folder} --to ctranslate2")
+    load = f"run = paddle_tfm.load_run({str(shown)!r})"
     return definitions(
         [
             (_("from a shell"), commands(shell)),
-            (_("from Python"), commands([f"import paddle_tfm  # before paddle\n\n{call}"])),
+            (_("from Python"), commands([f"import paddle_tfm  # before paddle\n\n{load}\nprint({call})"])),
         ]
     )
 
@@ -168,7 +159,7 @@ def _outputs(facts: RunFacts, run: Run | None) -> str:
     if run is not None and facts.shape == DECODER_ONLY:
         text = run.generate("", 200).text
         return f'<p>{_("A text that it writes from nothing:")}</p><p class="text" dir="auto">{escape(text)}</p>'
-    return NOTHING
+    return examples([], {})
 
 
 def _attention(run: Run, texts: Sequence[str], chosen: Sequence[str]) -> str:
@@ -230,7 +221,7 @@ def _speed(results: Mapping[str, Any]) -> str:
 
 
 def _limits(facts: RunFacts) -> str:
-    longest = facts.section("model").get("max_length")
+    longest = facts.recipe.get("model", {}).get("max_length")
     window, most = _("It reads and writes at most {most} tokens (model.max_length)."), longest or 0
     if facts.shape == DECODER_ONLY:
         window = _("It sees at most the last {most} tokens of a text that it continues (model.max_length).")
@@ -259,6 +250,6 @@ def _scored(facts: RunFacts) -> list[str]:
 
 
 def _again(facts: RunFacts) -> str:
-    folder = _shown(facts.folder)
+    folder = units.as_typed(facts.folder)
     begin, out = (f" train.from={units.in_shell(folder)}", "tuned") if facts.proof else ("", "again")
     return commands([f"paddle-tfm run {units.in_shell(folder / 'recipe.yaml')}{begin} --out runs/{out}"])

@@ -69,8 +69,7 @@ def adjustment(comparison: Comparison) -> str:
     reasons = [_("{variants} (Holm)").format(variants=number)] if len(differences) > 1 else []
     after = _("looks after {seeds} seeds")
     if plan is not None:
-        every = _("looks after every seed (e-values)")
-        reasons.append(after.format(seeds=enumerated(plan.looks)) if plan.looks else every)
+        reasons.append(after.format(seeds=enumerated(plan.looks)))
     elif earlier := sorted({look for each in differences for look in each.looks if look < each.pairs}):
         reasons.append(after.format(seeds=enumerated(earlier)))
     elif any(each.looks for each in differences):

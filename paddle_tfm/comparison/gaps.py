@@ -90,9 +90,9 @@ def side_of(name: str, runs: Sequence[Result], recipe: Mapping[str, Any]) -> Sid
     """The side that the runs of one variant are; all but the costs is that of the first, whose `recipe` it is."""
     identity = runs[0].identity
     training: Mapping[str, Any] = next(iter(runs[0].about.get("trainings", [])[-1:]), {})
-    files = {f"{plugin} (file)": file for plugin, file in _mapping(identity, "plugin_files").items()}
+    files = {f"{plugin} (file)": file for plugin, file in identity.get("plugin_files", {}).items()}
     machine = {key: training[key] for key in OF_A_MACHINE if key in training}
-    facts = changes.facts(identity) | {MACHINE: {**machine, **_mapping(training, "versions")}}
+    facts = changes.facts(identity) | {MACHINE: {**machine, **training.get("versions", {})}}
     facts[PLUGINS] |= files
     return Side(name, recipe, facts, _costs(runs))
 
@@ -106,10 +106,10 @@ def _costs(runs: Sequence[Result]) -> dict[str, dict[str, float]]:
         known = {**run.about, **(trainings[-1] if trainings else {}), **results}
         if matrices := results.get("matrix_parameters"):
             known["flops_per_token"] = training_flops(matrices, 1)
-        decoding = _mapping(results, "decoding")
+        decoding = results.get("decoding", {})
         tokens, searched = tokens + decoding.get("tokens", 0), searched + decoding.get("seconds", 0.0)
         for cost in COSTS:
-            if isinstance(known.get(cost), (int, float)):
+            if known.get(cost) is not None:
                 values.setdefault(cost, {})[run.folder.name] = known[cost]
     if tokens and searched >= SHORTEST:
         values["decoding_seconds"] = {ALL: searched / tokens}
@@ -190,8 +190,3 @@ def _meaning(cost: str, percent: float, base: str, *, as_long: bool) -> str:
     if cost == "cache_bytes":
         return _("{change} bytes of key/value cache for each token that is written").format(change=size)
     return _("{change} memory of tensors at its peak").format(change=size)
-
-
-def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = data.get(key)
-    return value if isinstance(value, dict) else {}

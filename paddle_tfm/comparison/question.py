@@ -6,24 +6,16 @@ import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
-from paddle_tfm.comparison.statistics import Listed, Looks, OpenEnded, Rule
+from paddle_tfm.comparison.statistics import Listed, Looks
 from paddle_tfm.recipe.sections.seeds import SeedPlan
-from paddle_tfm.runs.forms import Form
 from paddle_tfm.runs.sweep_files import COMMAND_FILE, read_command
 
 if TYPE_CHECKING:
     from paddle_tfm.recipe.expansion import Recipe
-
-
-class Asked(Form):
-    """What is recorded of a question: what a recipe can ask."""
-
-    seeds: SeedPlan | None = None
-    smallest_effect: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
 
 @dataclass(frozen=True)
@@ -43,24 +35,22 @@ class Question:
     def recorded(cls, folder: Path, report: Callable[[str], None] = lambda text: None) -> Question:
         """What the sweep in `folder` asks, by its `command.json`; as of listed seeds where that does not say it, or is
         damaged, of which `report` gets a sentence."""
-        question = read_command(folder).question or {}
+        asked = read_command(folder).question or {}
         try:
-            asked = Asked.model_validate(question)
+            plan = SeedPlan.model_validate(asked["seeds"]) if asked.get("seeds") else None
         except ValidationError:
             report(
-                f"{folder / COMMAND_FILE}: damaged: no recipe can ask this `question`: {reprlib.repr(question)}; the "
+                f"{folder / COMMAND_FILE}: damaged: no recipe can ask this `question`: {reprlib.repr(asked)}; the "
                 "runs are compared without it"
             )
             return cls()
-        return cls(asked.seeds, asked.smallest_effect)
+        return cls(plan, asked.get("smallest_effect"))
 
     def data(self) -> dict[str, object]:
         """What `comparison.json` holds."""
         seeds = None if self.plan is None else self.plan.model_dump(exclude_defaults=True)
         return {"seeds": seeds, "smallest_effect": self.smallest_effect}
 
-    def rule(self, looks: Sequence[int] = ()) -> Rule:
+    def rule(self, looks: Sequence[int] = ()) -> Looks:
         """When it looks; of listed seeds, whenever somebody does: `looks` were after so many pairs."""
-        if self.plan is None:
-            return Listed(looks)
-        return OpenEnded() if self.plan.open_ended else Looks(self.plan.looks)
+        return Listed(looks) if self.plan is None else Looks(self.plan.looks)

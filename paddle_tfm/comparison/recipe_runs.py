@@ -34,7 +34,7 @@ def undecided(
         report(_look(comparison))
         rows = [row for row in comparison.rows if row.variant != comparison.baseline]
         names = {row.variant for row in rows if row.difference is None or not row.difference.is_settled}
-        return names | {str(comparison.baseline)} if names else set()
+        return names | {comparison.baseline} if names else set()
 
     return at_look
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from paddle_tfm.comparison.claims.values import recorded_claims
 from paddle_tfm.comparison.question import Question
 from paddle_tfm.comparison.runs.finished import Result, collect, grouped, sweep_of
-from paddle_tfm.comparison.runs.sizes import as_trained, at_largest, written
-from paddle_tfm.comparison.runs.trained_from import RECIPE, recipe_of
+from paddle_tfm.comparison.runs.sizes import at_largest, written
+from paddle_tfm.comparison.runs.trained_from import recipe_of
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.runs.sweep_files import read_command
 from paddle_tfm.units import metric_and_test
@@ -35,7 +35,7 @@ def compare_recorded(
     """
     results = collect(folders, warn)
     report = warn or (lambda text: None)
-    best = _deciding(results, report)
+    best = _deciding(results)
     sweep = sweep_of([result.folder for result in results]) or folders[0]
     question = Question.recorded(sweep, report)
     if metric and metric_and_test(metric)[0] != metric_and_test(best)[0]:
@@ -47,14 +47,12 @@ def compare_recorded(
     return comparison
 
 
-def _deciding(results: Sequence[Result], report: Callable[[str], None]) -> str:
+def _deciding(results: Sequence[Result]) -> str:
     """What the first recipe calls best that says so; the loss where there is none."""
     for result in results:
         best = recipe_of(result.folder).get("evaluate", {}).get("best")
         if isinstance(best, str):
             return metric_and_test(best)[0]  # whatever chose the checkpoint, the test decides
-        if (result.folder / RECIPE).exists():
-            report(f"{result.folder / RECIPE}: damaged: it says no metric as `evaluate.best`")
     return "loss"
 
 
@@ -76,13 +74,9 @@ def _recorded_baseline(results: Sequence[Result], report: Callable[[str], None])
 
 def _row(groups: Mapping[str, Sequence[Result]], sweep: Path, variant: str) -> str | None:
     """The row of a variant of a sweep, or of one of that name of another; None where there is neither."""
-    of_sweep = [(row, run) for row, runs in groups.items() for run in runs if run.folder.parent.parent == sweep]
-    of_all = [(row, run) for row, runs in groups.items() for run in runs]
-    for rows in (of_sweep, of_all):
-        name = as_trained(variant, [run for _, run in rows])
-        if here := [row for row, run in rows if run.variant == name]:
-            return here[0]
-    return None
+    rows = [(row, run) for row, runs in groups.items() for run in runs]
+    own_first = sorted(rows, key=lambda each: each[1].folder.parent.parent != sweep)
+    return next((row for row, run in own_first if variant in (run.variant, written(run))), None)
 
 
 def _first_variants(sweep: Path, results: Sequence[Result]) -> list[str]:

@@ -53,7 +53,7 @@ class Comparison:
     metric: str
     higher_is_better: bool
     units: dict[str, str]
-    baseline: str | None
+    baseline: str
     rows: list[Row]
     runs: list[Result]
     signatures: dict[str, str] = field(default_factory=dict)

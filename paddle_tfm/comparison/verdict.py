@@ -241,8 +241,7 @@ def mean_difference(comparison: Comparison, difference: Verdict) -> str:
     if difference.mean is None:
         return "–"
     unit = comparison.unit(comparison.metric)
-    mean = units.signed(difference.mean, unit, _resolution(difference, unit))
-    return _("{number} points").format(number=mean) if unit == "%" else mean
+    return units.difference(difference.mean, unit, _resolution(difference, unit))
 
 
 def interval(comparison: Comparison, difference: Verdict) -> str:

@@ -36,7 +36,7 @@ def stages(
         return
     due: list[Cell] = []
     open_variants = {cell.spec.variant for cell in cells}
-    for before, size in pairwise([0, *plan.stages]):
+    for before, size in pairwise([0, *plan.looks]):
         stage, others = (
             [cell for cell in some if before < cell.spec.seed <= size and cell.spec.variant in open_variants]
             for some in (cells, beside)
@@ -52,7 +52,7 @@ def stages(
 def _may_have_looked(plan: dict, cells: Iterable[Cell]) -> bool:
     """Whether what a look takes of a variant is there: all its runs up to the first. (Of any: others may be new.)"""
     try:
-        first = SeedPlan.model_validate(plan).stages[0]
+        first = SeedPlan.model_validate(plan).looks[0]
     except ValidationError:  # damaged
         return any(cell.is_finished for cell in cells)
     variants: dict[str, list[Cell]] = {}
@@ -63,7 +63,7 @@ def _may_have_looked(plan: dict, cells: Iterable[Cell]) -> bool:
 
 
 def require_same_looks(recipe: Recipe, folder: Path, cells: Iterable[Cell]) -> None:
-    """A look that was taken counts in every interval. A sweep that may look at any time may end later, or earlier.
+    """A look that was taken counts in every interval.
 
     Raises:
         UserError: the sweep in `folder` has taken a look, and was to look after other numbers of seeds; more seeds may
@@ -75,7 +75,7 @@ def require_same_looks(recipe: Recipe, folder: Path, cells: Iterable[Cell]) -> N
         has_looked, was = before != now and _may_have_looked(before, cells), recipe_text(before)
     else:
         has_looked, was = plan is not None and bool(read_looks(folder)), "a list"
-    if has_looked and not (plan and plan.open_ended and isinstance(before, dict) and before.get("open_ended")):
+    if has_looked:
         raise UserError(
             f"{folder} cannot be resumed: seeds was {was} and is {recipe_text(now)}, but looks that "
             "are taken count in every interval. Undo that, or use --out DIR for another place (in Python out=DIR)"

@@ -84,12 +84,6 @@ def test_a_look_that_is_yet_to_come_is_not_told(tmp_path):
     assert {item.seeds for item in decisions_of(facts(tmp_path))} == {3}
 
 
-def test_looks_after_every_seed_are_told_where_something_ended(tmp_path):
-    write(tmp_path, SCORES, {"base": 7, "far": 4, "near": 7, "late": 7})
-    found = decisions_of(facts(tmp_path, SeedPlan(at_most=8, open_ended=True)))
-    assert sorted({item.seeds for item in found}) == [3, 4, 7]
-
-
 def test_listed_seeds_and_another_metric_have_no_looks(tmp_path):
     write(tmp_path, SCORES, dict.fromkeys(SCORES, 3))
     assert decisions_of(facts(tmp_path, None)) == [] and not Seeds().applies(facts(tmp_path, None))

@@ -10,7 +10,7 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 from paddle_tfm import UserError
-from paddle_tfm.comparison import bootstrap, statistics
+from paddle_tfm.comparison import bootstrap
 from paddle_tfm.comparison.bootstrap import (
     SLOW_DRAWS,
     paired_bootstrap,
@@ -99,9 +99,8 @@ def test_sums_are_what_scoring_the_drawn_texts_gives():
 def test_the_same_question_has_the_same_answer(monkeypatch):
     one, two = system(60, 0.8, 1), system(60, 0.82, 2)
     first = paired_bootstrap("bleu", Bleu(), one, two, draws=500)
-    monkeypatch.setattr(statistics.resampling, "MAX_COUNTS", 60 * 7)  # seven draws at a time
+    monkeypatch.setattr(bootstrap, "MAX_COUNTS", 60 * 7)  # seven draws at a time
     assert paired_bootstrap("bleu", Bleu(), one, two, draws=500) == first
-    assert paired_bootstrap("bleu", Bleu(), one, two, draws=500, seed=1) != first
     assert first.signature == Bleu().signature()
 
 
@@ -118,9 +117,8 @@ def test_the_verdict_is_about_the_second_and_knows_which_way_is_better(metric, b
 
 def test_a_p_of_five_percent_is_undetermined():
     differences = np.where(np.arange(999) < 24, -1.0, 1.0)  # p = 2 · (1 + 24) / (1 + 999)
-    resampled = statistics.resampled_difference(differences, True)
-    assert (resampled.p, resampled.verdict) == (0.05, "undetermined")
-    assert statistics.resampled_difference(np.where(np.arange(999) < 23, -1.0, 1.0), True).verdict == "better"
+    assert bootstrap.resampled_difference(differences, True)[2:] == (0.05, "undetermined")
+    assert bootstrap.resampled_difference(np.where(np.arange(999) < 23, -1.0, 1.0), True)[3] == "better"
 
 
 def test_a_metric_without_statistics_gets_fewer_draws():
@@ -128,12 +126,6 @@ def test_a_metric_without_statistics_gets_fewer_draws():
     assert paired_bootstrap("slow", Slow(), one, two).draws == SLOW_DRAWS
     assert paired_bootstrap("slow", Slow(), one, two, draws=50).draws == 50
     assert paired_bootstrap("exact_match", ExactMatch(), one, two).draws == bootstrap.DRAWS
-
-
-@pytest.mark.parametrize("pair", [([], []), ([1], [1, 0])])
-def test_both_need_the_same_examples(pair):
-    with pytest.raises(ValueError, match=f"the same examples, but they have {len(pair[0])} and {len(pair[1])}"):
-        paired_bootstrap("m", ExactMatch(), *map(right_or_wrong, pair))
 
 
 # ---------------------------------------------------------------------------------------------------------------- files

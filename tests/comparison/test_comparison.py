@@ -299,8 +299,6 @@ def trained(folder, seed, recipe="", norm="", train="", **more):
         ({"train": "1" * 64}, "the hash of the training texts is 000000000000 in {}/seed-1, and 111111111111 in {}/seed-2"),
         ({"valid": "1" * 64}, "the hash of the validation texts is 222222222222 in {}/seed-1, and 111111111111 in {}/seed-2"),
         ({"vocabulary": "1" * 64}, "the hash of the vocabulary is 333333333333 in {}/seed-1, and 111111111111 in {}/seed-2"),
-        ({"recipe": "{"}, "{path}/{}/seed-2/recipe.yaml cannot be read"),
-        ({"recipe": "a: 1\nb: {name: x}\nevaluate: []\n"}, "{path}/{}/seed-2/recipe.yaml cannot be read"),
         ({"recipe": "a: 1\nb: x\nrequires: [z]\nevaluate: {x: 1, metrics: [z]}\ntrain: {x: 1, gradient_norms: 3}\n"}, ""),
         ({"recipe": "a: 1\nb: x\ntask: {file: z.tsv}\n"}, ""),  # the texts are the same
         ({"recipe": "a: 1\nb: x\ntask: z\n", "train": "1" * 64}, "task is absent in {}/seed-1, and z in {}/seed-2"),
@@ -313,7 +311,6 @@ def test_runs_that_differ_in_more_than_their_seeds_are_no_sample(variant, other,
             trained(finish(tmp_path, name, seed, {"exact_match": 0.5}), seed, **{**SHARED, **more})
     said = table(tmp_path, baseline="a").obstacles
     expected = f"the runs of “{variant}” differ in more than their seeds: {sentence.replace('{}', variant)}"
-    expected = expected.replace("{path}", str(tmp_path / "dates"))
     assert {name: each.sentence for name, each in said.items()} == ({"b": expected} if sentence else {})
 
 
@@ -342,23 +339,6 @@ def test_what_is_per_piece_is_not_compared_between_other_pieces(metric, pieces, 
     assert [each.words for each in said.obstacles.values()] == ["other pieces"] * bool(words)
     assert words in verdict(said) and ("is a number per piece" in verdict(said)) == bool(words)
     assert ("loss" in said.signatures) == ("perplexity" in said.signatures) == (len(pieces) == 2 and pieces[1] > 0)
-
-
-@pytest.mark.parametrize("other", [{}, {"norm": "norm 0.2.0"}, {"train": "1" * 64}], ids=["nothing", "code", "texts"])
-@pytest.mark.parametrize("variant", ["a", "b"])
-def test_trials_chose_values_for_the_code_and_texts_of_the_runs(variant, other, tmp_path):
-    for name in "ab":
-        folder = finish(tmp_path, name, 1, {"exact_match": 0.5})
-        trained(folder, 1, **SHARED)
-        for number in (1, 2):
-            trial = folder.parents[1] / "tuning" / name / f"trial-0{number}"
-            trial.mkdir(parents=True)
-            more = other if (name, number) == (variant, 2) else {}
-            trained(trial, 7, **{**SHARED, "recipe": "a: 7\n", **more})
-    said = table(tmp_path, baseline="a").obstacles
-    assert bool(said) == bool(other)
-    if said:
-        assert said["b"].sentence.startswith(f"the trials of “{variant}” chose values for something else: ")
 
 
 @pytest.mark.parametrize("sweeps", [("one", "one"), ("one", "two")], ids=["one sweep", "two sweeps"])

@@ -81,9 +81,6 @@ def test_what_is_said_is_what_was_tested(tmp_path):
     figure = Ladders().figures(facts)["differences-by-compute"]
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert sorted(names) == ["a", "b_% <u>", "c"]
-    # Two variants: each slope's interval holds with the other's.
-    line = next(trend.line for trend in ladder(facts.comparison).trends if trend.variant == "c")
-    assert line.level == 0.025
 
 
 def test_two_sizes_are_a_line(tmp_path):

@@ -7,7 +7,7 @@ import math
 import re
 import warnings
 from functools import partial
-from itertools import combinations, pairwise, product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -87,53 +87,10 @@ def test_ticks_are_written_exactly(values, name, some):
 # --------------------------------------------------------------------------------------------------------- the colours
 
 
-def linear(colour):
-    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-
-
 def luminance(colour):
-    return float(linear(colour) @ [0.2126, 0.7152, 0.0722])
-
-
-def oklab(rgb):
-    """Björn Ottosson's space, in which distances are those that people see: https://bottosson.github.io/posts/oklab/"""
-    cones = np.cbrt(
-        np.clip(rgb, 0, 1)
-        @ np.array(
-            [
-                [0.4122214708, 0.2119034982, 0.0883024619],
-                [0.5363325363, 0.6806995451, 0.2817188376],
-                [0.0514459929, 0.1073969566, 0.6299787005],
-            ]
-        )
-    )
-    return cones @ np.array(
-        [
-            [0.2104542553, 1.9779984951, 0.0259040371],
-            [0.7936177850, -2.4285922050, 0.7827717662],
-            [-0.0040720468, 0.4505937099, -0.8086757660],
-        ]
-    )
-
-
-# Of Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB: https://doi.org/10.1109/TVCG.2009.113
-EYES = {
-    "all cones": np.eye(3),
-    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
-    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
-}
-
-
-def least(colours, eyes):
-    seen = [oklab(linear(each) @ np.array(EYES[eyes]).T) for each in colours]
-    return min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2))
-
-
-@pytest.mark.parametrize("eyes", EYES)
-def test_the_colours_are_told_apart_by_all_eyes(eyes):
-    assert least(COLOURS, eyes) > 0.05 and least(COLOURS[:4], eyes) > 0.08
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
 def test_the_colours_are_readable_on_every_page():

@@ -68,14 +68,8 @@ def test_the_smallest_effect_is_of_the_metric_that_the_recipe_calls_best(tmp_pat
     assert next(row for row in other.rows if row.variant == "b").difference.verdict == "better"
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        {"smallest_effect": float("nan")},
-        {"seeds": {"at_most": 3, "looks": [1, 1, 1]}, "smallest_effect": 1.0},
-    ],
-)
-def test_a_question_that_no_recipe_can_ask_is_none(question, tmp_path):
+def test_a_question_that_no_recipe_can_ask_is_none(tmp_path):
+    question = {"seeds": {"at_most": 3, "looks": [1, 1, 1]}, "smallest_effect": 1.0}
     for seed in (1, 2, 3):
         finish(tmp_path, "base", seed, 0.3 + seed / 1000)
         finish(tmp_path, "b", seed, 0.7 + seed / 999)
@@ -177,13 +171,6 @@ def test_an_interval_of_one_end_is_written(tmp_path):
     difference = of(comparison, "b").difference
     assert (difference.low is None) != (difference.high is None)
     assert re.search("95%: (above|below) −0.4[89]", verdict(comparison)), verdict(comparison)
-
-
-def test_where_looks_leave_both_ends_open_there_is_no_interval(tmp_path):
-    always = Question(SeedPlan(at_most=12, open_ended=True))
-    comparison = compared(tmp_path, {"base": [None] * 8, "b": [0.8] * 8}, always)
-    difference = of(comparison, "b").difference
-    assert difference.verdict == "better" and difference.low is difference.high is None  # not −100 to +100 points
 
 
 def test_a_variant_that_always_diverges_is_settled_with_the_sixth_seed(tmp_path):

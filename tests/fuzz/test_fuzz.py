@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 VOCABULARY = """model train tune space trials grid variants seeds equal ladder sizes fast claims base name baseline train.steps
 model.norm model.norm.encoder model.d_ff train.schedule.peak tokens steps rms layer a b 1 0 -1 2 4 1.5 1e-3 .inf .nan null
 true 'x' "y" [1,2] {log:␣[1,2]} {int:␣[1,9]} {name:␣rms} {} [] &a *a !!int !!str << | > # , : - ? { } [ ] at_most looks
-says source metric variant over above open_ended "\\UFFFFFFFF" evaluate.tests tokenizer.source"""
+says source metric variant over above "\\UFFFFFFFF" evaluate.tests tokenizer.source"""
 WORDS = [word.replace("␣", " ") for word in VOCABULARY.split()]
 # of every kind that a tokenizer treats apart: what is no text at all comes as bytes
 CHARACTERS = (

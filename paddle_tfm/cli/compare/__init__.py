@@ -178,7 +178,7 @@ def present(comparison, printer, registry, folders=(), form: str | None = None) 
         printer.print(Text(f"{_('curves')}  paddle-tfm board {in_shell(folder)}"), soft_wrap=True)
 
 
-def _predictions(printer, right: bool, items: list[dict]) -> None:
+def _predictions(printer, right: bool, items) -> None:
     from rich.markup import escape
     from rich.text import Text
 
@@ -187,7 +187,7 @@ def _predictions(printer, right: bool, items: list[dict]) -> None:
         printer.print(none)
         return
     printer.print(Text(_("right:") if right else _("wrong:"), style="green" if right else "red"))
-    for item in items:
-        reference = "" if right else f"   {_('should be')} {escape(' | '.join(item['references']))}"
-        texts = f"{escape(item['source'])}  →  {escape(item['hypothesis'])}{reference}"
-        printer.print(f"  {texts}  [dim]({escape(item['variant'])})[/]")
+    for variant, item in items:
+        reference = "" if right else f"   {_('should be')} {escape(' | '.join(item.references))}"
+        texts = f"{escape(item.source)}  →  {escape(item.hypothesis)}{reference}"
+        printer.print(f"  {texts}  [dim]({escape(variant)})[/]")

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from paddle_tfm.comparison.claims.judge import Claims, Judgement, judge
-from paddle_tfm.comparison.runs.comparable import hashes_of_texts, in_more_than_seeds, other_pieces
+from paddle_tfm.comparison.runs.comparable import hashes_of_texts, other_pieces
 from paddle_tfm.comparison.runs.finished import Result, grouped
-from paddle_tfm.comparison.runs.trained_from import unlike_in_sweep
+from paddle_tfm.comparison.runs.trained_from import unlike, unlike_in_sweep
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
@@ -29,9 +29,7 @@ def judge_all(
 ) -> Claims | None:
     """Each claim judged by the runs of the comparison; None where there is none."""
     groups = grouped([*comparison.runs, *comparison.smaller])
-    about = {name for claim in claims.values() for name in (claim.variant, claim.over) if name in groups}
-    unlike = {name for name in about if in_more_than_seeds(name, groups[name])}  # once: it reads what trials were of
-    judgements = [_judgement(comparison, groups, unlike, name, claim) for name, claim in claims.items()]
+    judgements = [_judgement(comparison, groups, name, claim) for name, claim in claims.items()]
     if departures:
         judgements = [replace(each, verdict="no verdict") for each in judgements]
     return Claims(judgements, tuple(departures)) if judgements else None
@@ -48,24 +46,18 @@ def recorded_claims(comparison: Comparison, sweep: Path) -> Claims | None:
     here = set(grouped([*comparison.runs, *comparison.smaller]))
     if any({claim.variant, claim.over} - {None} - here for claim in claims.values()):
         return None
-    departures = data.get("departures")
-    return judge_all(comparison, claims, list(map(str, departures)) if isinstance(departures, list) else [])
+    return judge_all(comparison, claims, data.get("departures") or [])
 
 
 def _judgement(
-    comparison: Comparison,
-    groups: Mapping[str, Sequence[Result]],
-    unlike: Collection[str],
-    name: str,
-    claim: ClaimSettings,
+    comparison: Comparison, groups: Mapping[str, Sequence[Result]], name: str, claim: ClaimSettings
 ) -> Judgement:
     unit = comparison.unit(claim.metric)
-    if claim.variant in unlike or claim.over in unlike:
+    runs, base = groups.get(claim.variant, ()), groups.get(claim.over or "", ())
+    if any(unlike([run.origin for run in some]) for some in (runs, base)):
         return replace(judge(name, claim, [], None, unit), reason="the runs differ in more than their seeds")
-    runs = groups.get(claim.variant, ())
     if claim.over is None:
         return judge(name, claim, [_value(run, claim) for run in runs], None, unit)
-    base = groups.get(claim.over, ())
     if runs and base and unlike_in_sweep(base[0].origin, runs[0].origin):
         return replace(judge(name, claim, [], None, unit), reason="the variants also differ in what is not compared")
     others = {run.seed: run for run in base}

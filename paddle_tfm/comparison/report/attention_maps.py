@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
-from unicodedata import east_asian_width
 
 import numpy as np
+from rich.cells import cell_len
 
 from paddle_tfm.pages import document
 from paddle_tfm.pages.style import NUM_LAYERS
@@ -65,12 +65,6 @@ def _first_of(names: Sequence[str]) -> str:
     return next((name for name in reversed(names) if name.endswith("cross")), names[-1] if names else "")
 
 
-def shown_first(items: Sequence[HeadWeights]) -> HeadWeights:
-    """Of a model's attentions the one that a page shows before anybody chooses."""
-    first = _first_of(_names_of(items))
-    return next(item for item in items if item.name == first)
-
-
 def _words(name: str) -> str:
     """`encoder 0`, `cross 0`, `decoder 0`."""
     stack, layer, sublayer = name.split(".")
@@ -104,7 +98,7 @@ def _heads(item: HeadWeights) -> str:
 def heat_map(title: str, values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> str:
     """A map of shares [rows, columns] from 0 to 1, the darker the more; neighbours of one shade are one shape. Who
     cannot see it hears its title and where each row is largest."""
-    left, top = (LETTER * max(map(_letters, names), default=0) + 4 for names in (rows, columns))
+    left, top = (LETTER * max((cell_len(_cut(name)) for name in names), default=0) + 4 for names in (rows, columns))
     width, height = left + CELL * len(columns), top + CELL * len(rows)
     shares = np.nan_to_num(values)
     levels = np.clip(np.rint(shares * LEVELS), 0, LEVELS).astype(int)
@@ -122,7 +116,7 @@ def heat_map(title: str, values: np.ndarray, rows: Sequence[str], columns: Seque
         f'<text transform="translate({left + CELL * i + 11} {top - 3})rotate(-90)">{escape(_cut(name))}</text>'
         for i, name in enumerate(columns)
     )
-    most = "; ".join(f"{visible(row)} on {visible(columns[int(share.argmax())])}" for row, share in zip(rows, shares))
+    most = "; ".join(f"{_visible(row)} on {_visible(columns[int(share.argmax())])}" for row, share in zip(rows, shares))
     spoken = escape(f"{title}. Most attention: {most}")
     return (
         f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {width} {height}" width="{width}" '
@@ -144,15 +138,10 @@ def _shape(cells: np.ndarray, left: int, top: int) -> str:
     return "".join(parts)
 
 
-def visible(name: str) -> str:
+def _visible(name: str) -> str:
     """A piece, its white space to be seen."""
     return "".join("␣" if character.isspace() else character for character in name)
 
 
 def _cut(name: str) -> str:
-    return visible(name) if len(name) <= LONGEST else f"{visible(name)[: LONGEST - 1]}…"
-
-
-def _letters(name: str) -> int:
-    """How wide a name is; a Chinese character counts as two letters."""
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in _cut(name))
+    return _visible(name) if len(name) <= LONGEST else f"{_visible(name)[: LONGEST - 1]}…"

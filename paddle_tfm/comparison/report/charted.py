@@ -4,7 +4,7 @@ tables."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from paddle_tfm.comparison.report.figures.line_chart import LineChart
 from paddle_tfm.comparison.report.section_input import Facts
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 class ChartedSection(Section):
-    """A section that consists of charts, notes and tables. `has_tables`: also on the page, and not as files alone."""
-
-    has_tables: ClassVar[bool] = True
+    """A section that consists of charts, notes and tables."""
 
     def charts(self, facts: Facts) -> Mapping[str, LineChart]:
         """name → chart."""
@@ -37,7 +35,7 @@ class ChartedSection(Section):
         charts = list(self.charts(facts).values())
         drawn = "".join(chart.html() for chart in charts)
         drawn = f'<div class="charts">{drawn}</div>' if len(charts) > 1 else drawn
-        tables = "".join(table.html() for table in self.tables(facts).values() if self.has_tables)
+        tables = "".join(table.html() for table in self.tables(facts).values())
         return f"{_key(charts)}{drawn}{document.notes(self.notes(facts))}{tables}"
 
 

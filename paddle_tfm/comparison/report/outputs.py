@@ -9,7 +9,7 @@ from html import escape
 from itertools import pairwise
 from typing import NamedTuple
 
-from paddle_tfm.comparison.runs.finished import Result, grouped
+from paddle_tfm.comparison.runs.finished import grouped
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.language import _
 from paddle_tfm.pages import document
@@ -18,33 +18,23 @@ from paddle_tfm.protocols import Prediction
 
 MAX_PREDICTIONS = 2000  # of a run, among which examples are chosen
 MAX_CHARACTERS = 2000  # of a text that a page shows
+DIFFERING = 8  # on which variants differ, that a page shows
+MAX_SAMPLES = 3  # right ones, and wrong ones, that a terminal shows
+Sample = tuple[str, Prediction]  # a variant, and what it wrote
 
 
-def samples(comparison: Comparison, right: int = 3, wrong: int = 3) -> tuple[list[dict], list[dict]]:
-    """Right and wrong predictions of the best variant's first seed; wrong ones of the next variants if it has none.
-
-    Each has `variant`, `seed`, `right`, `source`, `references`, `hypothesis` and `score`.
-    """
+def samples(comparison: Comparison) -> tuple[list[Sample], list[Sample]]:
+    """Right and wrong predictions of the best variant's first seed; wrong ones of the next variants if it has none."""
     groups = grouped(comparison.runs)
-    good: list[dict] | None = None
+    good: list[Sample] = []
     for row in comparison.rows:
-        whole = sorted(
-            (run for run in groups[row.variant] if not run.results.get("diverged")), key=lambda run: run.seed
-        )
-        rows = next(filter(None, (_predictions(run, row.variant) for run in whole)), [])
-        if good is None and rows:
-            good = [item for item in rows if item["right"]][:right]
-        if bad := [item for item in rows if not item["right"]][:wrong]:
-            return good or [], bad
-    return good or [], []
-
-
-def _predictions(run: Result, variant: str) -> list[dict]:
-    texts = ("source", "references", "hypothesis", "score")
-    return [
-        {"variant": variant, "seed": run.seed, "right": is_right(item), **{name: getattr(item, name) for name in texts}}
-        for item in predictions_of(run.folder)
-    ]
+        whole = [run for run in groups[row.variant] if not run.results.get("diverged")]
+        runs = (predictions_of(run.folder) for run in sorted(whole, key=lambda run: run.seed))
+        written = [(row.variant, item) for item in next(filter(None, runs), [])]
+        good = good or [sample for sample in written if is_right(sample[1])][:MAX_SAMPLES]
+        if bad := [sample for sample in written if not is_right(sample[1])][:MAX_SAMPLES]:
+            return good, bad
+    return good, []
 
 
 class SideBySide(NamedTuple):
@@ -57,7 +47,7 @@ class SideBySide(NamedTuple):
     seed: int | None
 
 
-def side_by_side(comparison: Comparison, differing: int = 8) -> list[SideBySide]:
+def side_by_side(comparison: Comparison) -> list[SideBySide]:
     """Outputs of the same seed, that of which most variants have any, for sources that say most."""
     groups = grouped(comparison.runs)
     chosen: dict[str, Sequence[Prediction]] = {}
@@ -70,12 +60,10 @@ def side_by_side(comparison: Comparison, differing: int = 8) -> list[SideBySide]
         of_seed = of_same_texts(of_seed)
         if len(of_seed) > len(chosen):
             chosen, chosen_seed = of_seed, seed
-    return choose(chosen, chosen_seed, differing) if chosen else []
+    return choose(chosen, chosen_seed) if chosen else []
 
 
-def choose(
-    predictions: Mapping[str, Sequence[Prediction]], seed: int | None = None, differing: int = 8
-) -> list[SideBySide]:
+def choose(predictions: Mapping[str, Sequence[Prediction]], seed: int | None = None) -> list[SideBySide]:
     """Of the predictions of each variant for the same sources those that say most: where they differ most, the hardest,
     and the one in the middle. Of a single variant: the hardest, the middle and the best."""
     unique: dict[tuple, Sequence[Prediction]] = {}  # the split may have a source several times
@@ -91,16 +79,16 @@ def choose(
             {variant: item.hypothesis for variant, item in zip(predictions, rows[i])},
             seed,
         )
-        for why, i in _choose(likeness, differing)
+        for why, i in _choose(likeness)
     ]
 
 
-def _choose(likeness: Sequence[Sequence[float]], differing: int) -> list[tuple[str, int]]:
+def _choose(likeness: Sequence[Sequence[float]]) -> list[tuple[str, int]]:
     """Reasons and numbers of examples, each once."""
     numbers, means = range(len(likeness)), [sum(row) / len(row) for row in likeness]
     by_mean = sorted(numbers, key=lambda i: means[i])
     wide = sorted(numbers, key=lambda i: min(likeness[i]) - max(likeness[i]))
-    wide = [i for i in wide if max(likeness[i]) > min(likeness[i])][:differing]
+    wide = [i for i in wide if max(likeness[i]) > min(likeness[i])][:DIFFERING]
     single = len(likeness[0]) == 1
     reasons = [(_("the variants differ most here"), i) for i in wide]
     hardest = by_mean[: 3 if single else 1]

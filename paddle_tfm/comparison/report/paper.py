@@ -14,7 +14,6 @@ from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.tuning_record import read_tuned
 from paddle_tfm.component_source import papers
 from paddle_tfm.errors import UserError
-from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Table
 from paddle_tfm.units import plural
 
@@ -52,7 +51,7 @@ def _setting(facts: Facts) -> list[str]:
     sentences = [f"{many} on {task}." if task else f"{many}."]
     if data := recipe_words.data(facts.about):
         sentences.append(f"Data: {data.replace(' · ', '; ')}.")
-    if model := recipe_words.model(facts.section("model")):
+    if model := recipe_words.model(facts.recipe.get("model", {})):
         sizes = [row.parameters for row in rows]
         size = f"{min(sizes):,}" if len(set(sizes)) == 1 else f"{min(sizes):,} to {max(sizes):,}"
         baseline = f" of the baseline {facts.baseline}" if len(rows) > 1 else ""
@@ -165,12 +164,6 @@ def caption(facts: Facts, table: Table) -> str:
     if "interval" not in table.title and has_intervals and len(facts.comparison.rows) > 1:
         sentences.append(method(facts.comparison))
     return " ".join(sentences).replace("'", "’")
-
-
-def figure_caption(facts: Facts, section: Section) -> str:
-    """What stands below a figure, which has a title and names its axes: what it is of, and what was compared."""
-    what = f"{section.heading}: {section.summary}." if section.summary else f"{section.heading}."
-    return " ".join([what, facts.sentence(), *getattr(section, "notes", lambda facts: ())(facts)])
 
 
 def _papers(facts: Facts) -> dict[str, list[str]]:

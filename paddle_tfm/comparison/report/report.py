@@ -64,8 +64,17 @@ class Report:
         return [line for part in self.parts for line in part.lines]
 
     def page(self) -> str:
-        """The HTML page."""
-        return page(self.facts, self.parts)
+        """The HTML page: question, verdict and figure; folded below, all else."""
+        comparison = self.comparison
+        return document(
+            f"{comparison.name} · {_('comparison')}",
+            _("Comparison"),
+            comparison.name,
+            question(comparison),
+            verdict(comparison),
+            f'<p class="compared">{escape(self.facts.sentence())}</p>',
+            [Section(part.heading, part.html + _links(part), part.summary, part.folded) for part in self.parts],
+        )
 
     def write(self) -> dict[str, Path]:
         """Write `comparison.json`, `.html` and `.png` into the comparison's folder, `claims.json` where the
@@ -113,20 +122,6 @@ def keep_look(comparison: Comparison) -> None:
 
 KINDS = {"csv": "CSV", "tex": "LaTeX", "svg": "SVG", "pdf": "PDF"}  # ending → what a link says
 FILES = "comparison"  # the folder of tables and figures, beside the page
-
-
-def page(facts: Facts, parts: Sequence[Part]) -> str:
-    """The whole comparison on one page: question, verdict and figure; folded below, all else."""
-    comparison = facts.comparison
-    return document(
-        f"{comparison.name} · {_('comparison')}",
-        _("Comparison"),
-        comparison.name,
-        question(comparison),
-        verdict(comparison),
-        f'<p class="compared">{escape(facts.sentence())}</p>',
-        [Section(part.heading, part.html + _links(part), part.summary, part.folded) for part in parts],
-    )
 
 
 def _links(part: Part) -> str:

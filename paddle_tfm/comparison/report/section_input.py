@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,36 +34,6 @@ if TYPE_CHECKING:
     from paddle_tfm.train.run import Run
 
 
-class Models:
-    """Loads the best checkpoints of runs. `remarks`: what is to be known of them (code that changed since)."""
-
-    def __init__(self, registry: Registry):
-        self.registry = registry
-        self.remarks: list[str] = []
-        self._loaded: dict[str, Run | str] = {}
-
-    def __call__(self, result: Result) -> Run | None:
-        """The run with its model; None where it cannot be loaded."""
-        run = self._load(result)
-        return None if isinstance(run, str) else run
-
-    def why(self, result: Result) -> str:
-        """Why a run cannot be loaded, a sentence; "" where it can."""
-        run = self._load(result)
-        return run if isinstance(run, str) else ""
-
-    def _load(self, result: Result) -> Run | str:
-        from paddle_tfm.train.run import load_run
-
-        key = str(result.folder)
-        if key not in self._loaded:
-            try:
-                self._loaded[key] = load_run(result.folder, self.registry, warn=self.remarks.append)
-            except (UserError, OSError) as error:
-                self._loaded[key] = str(error)
-        return self._loaded[key]
-
-
 T = TypeVar("T")
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
@@ -77,10 +48,12 @@ class Facts:
     def __init__(self, comparison: Comparison, registry: Registry, chosen: Sequence[str] = ()):
         self.comparison, self.registry, self.chosen = comparison, registry, chosen
         self._made: dict[Callable[[Facts], Any], Any] = {}
+        self._loaded: dict[Path, Run] = {}
+        self.remarks: list[str] = []  # on what was loaded: code that changed since
         self.groups = grouped(comparison.runs)
         self.recipes = {variant: recipe_of(runs[0].folder) for variant, runs in self.groups.items()}
         self.abouts = [run.about for run in comparison.runs]
-        self.baseline = comparison.baseline or next(iter(self.groups))
+        self.baseline = comparison.baseline
         self.recipe = self.recipes[self.baseline]
         self.about = self.groups[self.baseline][0].about
         baseline_first = sorted(self.groups, key=lambda variant: variant != self.baseline)
@@ -103,10 +76,23 @@ class Facts:
         drawn = [(row.variant, made) for row in rows if (made := points(row.variant))]
         return [Series(self.numbers[variant], variant, made) for variant, made in drawn]
 
-    @cached_property
-    def models(self) -> Models:
-        """Loads the models of runs."""
-        return Models(self.registry)
+    def load(self, result: Result) -> Run:
+        """The run with the model of its best checkpoint.
+
+        Raises:
+            UserError: it cannot be loaded.
+        """
+        from paddle_tfm.train.run import load_run
+
+        if result.folder not in self._loaded:
+            self._loaded[result.folder] = load_run(result.folder, self.registry, warn=self.remarks.append)
+        return self._loaded[result.folder]
+
+    def models(self, result: Result) -> Run | None:
+        """The same; None where it cannot be loaded."""
+        with suppress(UserError):
+            return self.load(result)
+        return None
 
     def run_of(self, variant: str, seed: int | None = None) -> Result:
         """The run of a variant that stands for it: of a seed, where it has that, or else the first that did not
@@ -135,7 +121,7 @@ class Facts:
     def text_metrics(self) -> dict[str, Metric]:
         """name → metric, of those that texts suffice for and that are installed here: the deciding one, then the
         recipe's others."""
-        stated = (self.recipe.get("evaluate") or {}).get("metrics") or []
+        stated = self.recipe.get("evaluate", {}).get("metrics") or []
         specs = {str(spec.get("name")) if isinstance(spec, Mapping) else str(spec): spec for spec in stated}
         metrics: dict[str, Metric] = {}
         for name in dict.fromkeys((self.comparison.learned, *specs)):
@@ -144,11 +130,6 @@ class Facts:
             if metric and metric.needs_search and not metric.needs_pieces:
                 metrics[name] = metric
         return metrics
-
-    def section(self, name: str) -> dict[str, Any]:
-        """A section of the baseline's recipe; empty where there is none."""
-        settings = self.recipe.get(name)
-        return settings if isinstance(settings, dict) else {}
 
     @property
     def task(self) -> str:
@@ -188,7 +169,7 @@ class Facts:
     def training(self) -> tuple[str, bool]:
         """The budget of the baseline's training, and whether other variants have another one."""
         same = all(recipe.get("train") == self.recipe.get("train") for recipe in self.recipes.values())
-        return recipe_words.training(self.section("train")), not same
+        return recipe_words.training(self.recipe.get("train", {})), not same
 
     def steps(self) -> str:
         """`500 steps`, or `480 to 500 steps` where runs ended early."""
@@ -225,7 +206,7 @@ class Facts:
         folders = [run.folder.resolve() for run in self.comparison.runs]
         if not all(folder.is_relative_to(top) for folder in folders):
             top = Path(os.path.commonpath(folders))
-        return top.relative_to(Path.cwd()) if top.is_relative_to(Path.cwd()) else top
+        return units.as_typed(top)
 
 
 def _sides(facts: Facts) -> list[Side]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paddle_tfm.comparison.report.recipe_words import component
 from paddle_tfm.comparison.runs.finished import collect, sweep_of
 from paddle_tfm.comparison.table import Comparison, compare
 from paddle_tfm.errors import UserError
@@ -34,12 +35,7 @@ class Chosen:
 
     def text(self) -> str:
         """`train.schedule.peak 0.002, train.schedule.warmup 200`."""
-        return ", ".join(f"{path} {shown(value)}" for path, value in self.values.items())
-
-
-def shown(value: object) -> str:
-    """A value of a setting."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+        return ", ".join(f"{path} {component(value)}" for path, value in self.values.items())
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from paddle_tfm import units
 from paddle_tfm.comparison.runs.finished import Result
-from paddle_tfm.comparison.runs.trained_from import recipe_of, unlike, unlike_in_sweep, unlike_trials
+from paddle_tfm.comparison.runs.trained_from import recipe_of, unlike, unlike_in_sweep
 from paddle_tfm.recipe.differences import differences
 from paddle_tfm.recipe.yaml_lines import recipe_text
 
@@ -26,7 +26,7 @@ def obstacles(groups: Mapping[str, Sequence[Result]], baseline: str, metric: str
     """variant → why its `metric` cannot be compared with that of the baseline; those that can be are left out. Where
     there is the baseline alone, why its runs are no sample of it."""
     base, apart = groups[baseline], {}
-    of_base = in_more_than_seeds(baseline, base)  # once: it reads what the trials were of
+    of_base = _in_more_than_seeds(baseline, base)
     if len(groups) == 1:
         same = baseline, base, baseline, base
         alone = _texts(*same, metric) or _metric(*same, metric) or of_base
@@ -36,7 +36,7 @@ def obstacles(groups: Mapping[str, Sequence[Result]], baseline: str, metric: str
             continue
         both = variant, runs, baseline, base
         obstacle = _texts(*both, metric) or _metric(*both, metric) or _pieces(*both, metric)
-        obstacle = obstacle or of_base or in_more_than_seeds(variant, runs) or _in_more_than_set(*both)
+        obstacle = obstacle or of_base or _in_more_than_seeds(variant, runs) or _in_more_than_set(*both)
         if obstacle is not None:
             apart[variant] = obstacle
     return apart
@@ -128,12 +128,10 @@ def _definition(run: Result, metric: str) -> tuple[str, bool | None, str] | None
     return signature, results["directions"].get(metric), results["units"].get(metric, "")
 
 
-def in_more_than_seeds(variant: str, runs: Sequence[Result]) -> Obstacle | None:
-    """Whether the runs of a variant differ in their seeds alone, and its trials were of the same."""
+def _in_more_than_seeds(variant: str, runs: Sequence[Result]) -> Obstacle | None:
+    """Whether the runs of a variant differ in their seeds alone."""
     if sentence := unlike([run.origin for run in runs]):
         return Obstacle("unlike runs", f"the runs of “{variant}” differ in more than their seeds: {sentence}")
-    if sentence := unlike_trials(runs[0].origin):
-        return Obstacle("unlike runs", f"the trials of “{variant}” chose values for something else: {sentence}")
     return None
 
 

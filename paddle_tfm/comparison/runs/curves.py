@@ -13,7 +13,7 @@ from paddle_tfm.comparison.runs.finished import Result
 from paddle_tfm.runs.logs import read_rows
 
 AXES = {"steps": "training steps", "tokens": "target tokens", "seconds": "seconds of training steps"}
-LOGGED = ("gradient_norm",)
+GRADIENT_NORM = "gradient_norm"
 LARGEST = 1e100  # that is shown: with larger numbers an axis leaves what floats hold
 MAX_BINS = 100  # of a run's training loss, which has a value at every step
 
@@ -28,14 +28,14 @@ class Point(NamedTuple):
 
 
 class RunCurves(NamedTuple):
-    """Of a run: axis → step → how much of it had passed; and metric → step → value. `loss` is that of training, and
-    `logged` what else each step logs: the norm of its gradient. Some steps log more: `gradients`, step → layer → norm
-    of its gradient, and `discrepancies`, step → norm → how far its running statistics are from those of a batch."""
+    """Of a run: axis → step → how much of it had passed; and metric → step → value. `loss` and `gradient_norm`
+    are those of each step of training. Some steps log more: `gradients`, step → layer → norm of its gradient, and
+    `discrepancies`, step → norm → how far its running statistics are from those of a batch."""
 
     passed: dict[str, dict[int, float]]
     values: dict[str, dict[int, float]]
     loss: dict[int, float]
-    logged: dict[str, dict[int, float]]
+    gradient_norm: dict[int, float]
     gradients: dict[int, dict[str, float]]
     discrepancies: dict[int, dict[str, dict[str, float]]]
 
@@ -56,12 +56,11 @@ def read_curves(folder: Path) -> RunCurves:
         if counts and len(counts) == len(logged):
             totals = accumulate(float(count) for _, count in counts)
             passed[axis] = {0: 0.0, **{step: total for (step, _), total in zip(counts, totals)}}
-    lines = {name: _binned(_finite(steps, name)) for name in LOGGED}
     return RunCurves(
         passed,
         values,
         _binned(_finite(steps, "loss")),
-        {name: line for name, line in lines.items() if line},
+        _binned(_finite(steps, GRADIENT_NORM)),
         {row["step"]: by_layer(row["gradient_norms"]) for row in steps if row.get("gradient_norms")},
         {row["step"]: row["norms"] for row in rows if row.get("norms")},
     )
@@ -99,10 +98,7 @@ def mean_points(runs: Sequence[Result], curves: Sequence[RunCurves], metric: str
     """The mean over runs at the steps that all have, and the range of the runs; `metric`: of the validation split,
     or one that is logged; None: the loss of training. A diverged run does not bend the mean of others."""
     whole = [curve for run, curve in zip(runs, curves) if not run.results.get("diverged")] or list(curves)
-    series = [
-        (curve.loss if metric is None else (curve.values | curve.logged).get(metric, {}), curve.passed.get(axis, {}))
-        for curve in whole
-    ]
+    series = [(_line(curve, metric), curve.passed.get(axis, {})) for curve in whole]
     series = [(values, passed) for values, passed in series if values and passed]
     if not series:
         return []
@@ -112,3 +108,9 @@ def mean_points(runs: Sequence[Result], curves: Sequence[RunCurves], metric: str
         values = [line[step] for line, _ in series]
         points.append(Point(fmean(passed[step] for _, passed in series), fmean(values), min(values), max(values)))
     return points
+
+
+def _line(curve: RunCurves, metric: str | None) -> dict[int, float]:
+    if metric is None:
+        return curve.loss
+    return curve.gradient_norm if metric == GRADIENT_NORM else curve.values.get(metric, {})

@@ -48,7 +48,7 @@ class Result:
         """What determines its numbers; empty where that cannot be read."""
         try:
             return read_stored_identity(self.folder)
-        except (UserError, OSError):
+        except UserError:
             return {}
 
     @cached_property

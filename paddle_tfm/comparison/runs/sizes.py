@@ -11,8 +11,7 @@ from paddle_tfm.recipe.sections.ladder import at, without_size
 
 def size_of(run: Result) -> str | None:
     """The size at which a run was trained; None where its recipe has no ladder."""
-    size = run.results.get("size")
-    return size if isinstance(size, str) else None
+    return run.results.get("size")
 
 
 def flops_of(run: Result) -> float:

@@ -1,5 +1,5 @@
 """Whether runs differ in what they should share: those of one variant in nothing beside their seeds, and variants in
-nothing beside what makes them variants; nor tuned runs in code or texts from their trials."""
+nothing beside what makes them variants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from paddle_tfm.errors import UserError
 from paddle_tfm.files import content
 from paddle_tfm.recipe import limits, yaml_lines
 from paddle_tfm.recipe.differences import ABSENT, DESCRIPTIVE
-from paddle_tfm.recipe.sections.tuning import FOLDER
 from paddle_tfm.recipe.yaml_lines import recipe_text
 from paddle_tfm.runs.changes import DATA, PLUGINS, SETTINGS, TEXTS, VOCABULARY, Gap, facts, gaps
 from paddle_tfm.runs.forms import read_stored_identity
@@ -34,7 +33,7 @@ _BESIDE = re.compile(rf"(?m)^(?:{'|'.join(DESCRIPTIVE)}):.*\n(?:[ -].*\n)*")
 
 @dataclass(frozen=True)
 class Origin:
-    """What the run in a folder was trained from, empty where that cannot be read: the text of its `settings`, without
+    """What the run in a folder was trained from, empty where that is not here: the text of its `settings`, without
     what changes no number and its seed; and of its `facts` the provider of each component, and hashes of the texts that
     it learned from or was chosen by, and of its vocabulary, which a file may hold that a recipe names. Two are equal
     where these are."""
@@ -53,7 +52,7 @@ def recipe_of(folder: Path) -> dict[str, Any]:
     """The resolved recipe of a run; empty where it cannot be read, or a section of it is none."""
     try:
         recipe = yaml_lines.load_file(folder / RECIPE)[0]
-    except (UserError, OSError):
+    except UserError:
         return {}
     return recipe if all(isinstance(recipe.get(name, {}), Mapping) for name in SECTIONS) else {}
 
@@ -64,8 +63,6 @@ def origin_of(folder: Path) -> Origin:
         settings = _BESIDE.sub("", content(folder / RECIPE, limits.BYTES).decode("utf-8", errors="replace"))
     except FileNotFoundError:
         settings = ""
-    except OSError as error:  # so that it is no other's
-        settings = f"{folder / RECIPE}: {error.strerror}"
     try:
         known = facts(read_stored_identity(folder))
     except UserError:
@@ -101,20 +98,8 @@ def unlike(runs: Sequence[Origin]) -> str:
     for run in runs:
         if run not in distinct:
             distinct.append(run)
-    for run in distinct if len(distinct) > 1 else ():
-        if run.settings and not recipe_of(run.folder):
-            return f"{run.folder / RECIPE} cannot be read"
     pairs = combinations(distinct, 2)
     return next(filter(None, (_in_words(*pair, unshared(*pair)) for pair in pairs)), "")
-
-
-def unlike_trials(run: Origin) -> str:
-    """In what code or texts the trials that chose a run's values differ from it; "" if in nothing, or if there are
-    none."""
-    folders = sorted((run.sweep / FOLDER / run.folder.parent.name).glob("trial-*"))
-    trials = map(origin_of, folders)
-    of_trials = ((trial, [gap for gap in unshared(trial, run) if gap.section != SETTINGS]) for trial in trials)
-    return next((_in_words(trial, run, differing) for trial, differing in of_trials if differing), "")
 
 
 def unlike_in_sweep(one: Origin, other: Origin) -> str:

@@ -4,40 +4,31 @@
 """
 
 from paddle_tfm.comparison.statistics.components import Components, components
-from paddle_tfm.comparison.statistics.decide import VERDICTS, Verdict, decide, paired_differences
+from paddle_tfm.comparison.statistics.decide import Verdict, decide
 from paddle_tfm.comparison.statistics.groups import Groups, two_groups
 from paddle_tfm.comparison.statistics.holm import holm
 from paddle_tfm.comparison.statistics.intervals import CONFIDENCE, SIGNIFICANCE, Mean, mean_interval, spread
 from paddle_tfm.comparison.statistics.ladder import Slope, slope
 from paddle_tfm.comparison.statistics.looks import Listed, Looks
-from paddle_tfm.comparison.statistics.open_ended import OpenEnded
-from paddle_tfm.comparison.statistics.outlook import MoreSeeds, Rule, more_seeds, smallest_seen
-from paddle_tfm.comparison.statistics.resampling import ResampledDifference, draw_counts, resampled_difference
+from paddle_tfm.comparison.statistics.outlook import MoreSeeds, more_seeds, smallest_seen
 from paddle_tfm.comparison.statistics.signs import worst_value
 
 __all__ = [
     "CONFIDENCE",
     "SIGNIFICANCE",
-    "VERDICTS",
     "Components",
     "Groups",
     "Listed",
     "Looks",
     "Mean",
     "MoreSeeds",
-    "OpenEnded",
-    "ResampledDifference",
-    "Rule",
     "Slope",
     "Verdict",
     "components",
     "decide",
-    "draw_counts",
     "holm",
     "mean_interval",
     "more_seeds",
-    "paired_differences",
-    "resampled_difference",
     "slope",
     "smallest_seen",
     "spread",

@@ -42,12 +42,8 @@ def components(table: np.ndarray) -> Components:
 
         seeds: max(0, MS_seed − MS_e) / (S I),    items: max(0, MS_item − MS_e) / (S I),    the residual: MS_e / (S I).
 
-    Raises:
-        ValueError: fewer than two seeds or items.
+    There must be two seeds and two items or more.
     """
-    table = np.asarray(table, dtype=np.float64)
-    if table.ndim != 2 or min(table.shape) < 2:
-        raise ValueError(f"components need a table of 2 or more seeds and items, got {table.shape}")
     seeds, items = table.shape
     mean, cells = table.mean(), table.size
     of_seeds = ((table.mean(1) - mean) ** 2).sum() * items

@@ -12,10 +12,10 @@ import numpy as np
 
 from paddle_tfm.comparison.statistics.holm import holm, holm_levels
 from paddle_tfm.comparison.statistics.intervals import SIGNIFICANCE
-from paddle_tfm.comparison.statistics.outlook import MoreSeeds, Rule, more_seeds
+from paddle_tfm.comparison.statistics.looks import Looks
+from paddle_tfm.comparison.statistics.outlook import MoreSeeds, more_seeds
 
 Key = TypeVar("Key", bound=Hashable)
-VERDICTS = ("better", "worse", "equivalent", "equal", "undetermined")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Verdict:
 
 def decide(
     pairs: Mapping[Key, Sequence[tuple[float, float]]],
-    rule: Rule | Mapping[Key, Rule],
+    rule: Looks | Mapping[Key, Looks],
     higher_is_better: bool = True,
     smallest: float | None = None,
     largest: float = math.inf,
@@ -69,7 +69,7 @@ def decide(
     with each seed, in the order of the seeds, NaN where a run diverged or failed.
 
     - `better`, `worse`: the interval excludes 0. P(any variant is called so that does not differ) ≤ 5%: a variant's
-      p-value holds at every look (`Looks`, `OpenEnded`), so it holds at the one at which seeds stopped being added, for
+      p-value holds at every look (`Looks`), so it holds at the one at which seeds stopped being added, for
       whatever reason, another variant's included; and Holm's method needs p-values that hold, and nothing else.
     - `equivalent`: the interval lies within ± `smallest`, the smallest effect of interest. It comes before `better`:
       who names that effect does not care for a smaller one. Such intervals hold for all variants at once (Bonferroni),
@@ -91,7 +91,7 @@ def decide(
     """
     rules = rule if isinstance(rule, Mapping) else dict.fromkeys(pairs, rule)
     question = _Question(higher_is_better, smallest, largest)
-    differences = {name: paired_differences(values, higher_is_better) for name, values in pairs.items()}
+    differences = {name: _paired_differences(values, higher_is_better) for name, values in pairs.items()}
     raw = np.array([_last(rules[name].p_values(item)) for name, item in differences.items()])
     least = SIGNIFICANCE / max(len(raw), 1)
     adjusted, levels = holm(raw), holm_levels(raw, SIGNIFICANCE)
@@ -118,7 +118,7 @@ class _Test(NamedTuple):
     least: float
 
 
-def _verdict(question: _Question, rule: Rule, test: _Test, differences: np.ndarray, lost: np.ndarray) -> Verdict:
+def _verdict(question: _Question, rule: Looks, test: _Test, differences: np.ndarray, lost: np.ndarray) -> Verdict:
     smallest, looks = question.smallest, rule.upto(len(differences))
     used = max(looks, default=0)
     seen, level = differences[:used], test.level
@@ -177,7 +177,7 @@ def _table(pairs: Sequence[tuple[float, float]]) -> np.ndarray:
     return np.array(pairs, dtype=np.float64).reshape(-1, 2)
 
 
-def paired_differences(pairs: Sequence[tuple[float, float]], higher_is_better: bool) -> np.ndarray:
+def _paired_differences(pairs: Sequence[tuple[float, float]], higher_is_better: bool) -> np.ndarray:
     """Variant minus baseline [pairs], turned so that above 0 is better; −inf where only the variant lacks a value, +inf
     where only the baseline does, NaN where both do."""
     values = _table(pairs)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 from scipy import interpolate, optimize, special, stats
@@ -20,7 +19,6 @@ from paddle_tfm.comparison.statistics import recursion, signs
 from paddle_tfm.comparison.statistics.intervals import SIGNIFICANCE, common
 
 POWER = 1.5
-FEWEST = 3  # pairs at the first of several looks
 FIRST_SHARE = 0.8  # of the level, for the first look at listed seeds
 GRID = np.geomspace(1e-4, 1, 17)
 
@@ -38,17 +36,10 @@ class Looks:
     A look k has the nominal bound q_k at the level of 5%, and at another level α the bound u q_k with the u(α) that
     makes the probability of a crossing α. The bounds of a smaller level lie inside those of a larger one, so that
     `p_values`, the smallest level at which a look so far has crossed, is a p-value however many looks were taken.
-
-    Raises:
-        ValueError: `sizes` do not rise, or the first of several is below 3.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = tuple(int(size) for size in sizes)
-        if not self.sizes or any(one >= other for one, other in pairwise(self.sizes)):
-            raise ValueError(f"looks must rise, got {list(sizes)}")
-        if self.sizes[0] < (FEWEST if len(self.sizes) > 1 else 2):
-            raise ValueError(f"the first look must be after {FEWEST} pairs or more, got {list(sizes)}")
 
     def upto(self, pairs: int) -> tuple[int, ...]:
         """The looks that `pairs` pairs suffice for."""

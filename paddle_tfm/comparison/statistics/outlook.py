@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy import optimize, special, stats
 
+from paddle_tfm.comparison.statistics.looks import Looks
+
 POWER = 0.8
 DRAWS = 400  # of pairs to come, where a run may have no value
 MOST = 100  # pairs: beyond, a few seeds' spread says too little
-
-
-class Rule(Protocol):
-    """When to look at paired differences, and what a look says: `Looks`, `OpenEnded`."""
-
-    def upto(self, pairs: int) -> tuple[int, ...]: ...
-    def bound(self, size: int, level: float) -> float: ...
-    def p_values(self, differences: np.ndarray) -> np.ndarray: ...
-    def interval(self, differences: np.ndarray, level: float) -> tuple[float, float]: ...
 
 
 @dataclass(frozen=True)
@@ -31,7 +23,7 @@ class MoreSeeds:
     more_than: bool = False
 
 
-def more_seeds(differences: np.ndarray, rule: Rule, level: float, smallest: float | None = None) -> MoreSeeds | None:
+def more_seeds(differences: np.ndarray, rule: Looks, level: float, smallest: float | None = None) -> MoreSeeds | None:
     """The fewest further pairs after which one look settles `differences` [pairs] with a chance of 80%, if their mean
     and standard deviation are the true ones: by a difference (the power of the t test, from the noncentral t), or by an
     interval within ±`smallest`. Where a pair lacks a value looks are tests of signs: pairs to come are then drawn from
@@ -54,7 +46,7 @@ def more_seeds(differences: np.ndarray, rule: Rule, level: float, smallest: floa
     return MoreSeeds(max(MOST - pairs, 0), more_than=True)
 
 
-def smallest_seen(pairs: int, rule: Rule, level: float) -> float:
+def smallest_seen(pairs: int, rule: Looks, level: float) -> float:
     """The least mean of paired differences, in units of their standard deviation, that a look after so many `pairs`
     finds with a chance of 80%: δ with P(|T| ≥ bound) = 80%, T noncentral t of `pairs` − 1 degrees of freedom and
     noncentrality δ √pairs. Infinite where a look there finds nothing."""
@@ -71,24 +63,20 @@ def smallest_seen(pairs: int, rule: Rule, level: float) -> float:
     return float(optimize.brentq(missing, 0.0, most)) / math.sqrt(pairs)
 
 
-def _by_signs(differences: np.ndarray, rule: Rule, level: float) -> MoreSeeds | None:
+def _by_signs(differences: np.ndarray, rule: Looks, level: float) -> MoreSeeds | None:
     pairs = len(differences)
     looks = [size for size in range(pairs + 1, MOST + 1) if size in rule.upto(size)]
     if not looks:
         return None
     to_come = np.random.default_rng(0).choice(differences, (DRAWS, MOST - pairs))
     seen = np.concatenate([np.broadcast_to(differences, (DRAWS, pairs)), to_come], -1)
-    # A rule that looks more than once has the p-values of all its looks in one pass.
-    last = looks[-1]
-    once = rule.p_values(seen[:, :last])[:, -len(looks) :].T if rule.upto(last)[-len(looks) :] == tuple(looks) else None
-    for look, size in enumerate(looks):
-        p = rule.p_values(seen[:, :size])[:, -1] if once is None else once[look]
-        if (p <= level).mean() >= POWER:
+    for size in looks:
+        if (rule.p_values(seen[:, :size])[:, -1] <= level).mean() >= POWER:
             return MoreSeeds(size - pairs)
     return MoreSeeds(MOST - pairs, more_than=True)
 
 
-def _bound(rule: Rule, size: int, level: float) -> float:
+def _bound(rule: Looks, size: int, level: float) -> float:
     """The bound of a look after `size` pairs; infinite where there is none. Beyond the last look: as at the last
     one."""
     if size in rule.upto(size):

@@ -8,7 +8,7 @@ like, so that the exact sign test holds for outcomes of every shape.
 from __future__ import annotations
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 
 def complete(differences: np.ndarray) -> np.ndarray:
@@ -24,12 +24,6 @@ def won_and_lost(differences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def sign_p(won: np.ndarray, lost: np.ndarray) -> np.ndarray:
     """The two-sided p-value min(1, 2 P(B ≤ min(won, lost))) with B ~ Binomial(won + lost, ½)."""
     return np.minimum(1, 2 * stats.binom.cdf(np.minimum(won, lost), won + lost, 0.5))
-
-
-def sign_evidence(won: np.ndarray, lost: np.ndarray) -> np.ndarray:
-    """The e-value of a fair coin that fell so: the mean, over a uniform prior of its chance q, of the ratio
-    q^won (1 − q)^lost / ½^(won + lost), which is 2^(won + lost) B(won + 1, lost + 1) (Ville 1939)."""
-    return np.exp(special.betaln(won + 1, lost + 1) + (won + lost) * np.log(2))
 
 
 def sign_interval(differences: np.ndarray, level: float) -> tuple[float, float]:

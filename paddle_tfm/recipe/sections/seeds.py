@@ -2,7 +2,6 @@
 
 seeds: [1, 2, 3]
 seeds: {at_most: 12, looks: [3, 5, 8, 12]}   # after 3, 5 and 8 seeds, variants that are settled get no more
-seeds: {at_most: 40, open_ended: true}       # looks after each, with e-values; `at_most` may be raised later
 """
 
 from __future__ import annotations
@@ -26,26 +25,15 @@ class SeedPlan(Section):
 
     Args:
         looks: after how many seeds it is decided which variants get more; the last is `at_most`.
-        open_ended: look after each seed from the third on.
     """
 
     where_a_key_is_missing: ClassVar[str] = f"as in {EXAMPLE}"
 
     at_most: int = Field(ge=FEWEST, le=1_000)
-    looks: list[int] = []
-    open_ended: bool = False
+    looks: list[int] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _one_way(self) -> SeedPlan:
-        if self.open_ended and self.looks:
-            raise ValueError(_("have `looks`, but `open_ended` looks after every seed: keep one of the two"))
-        if not self.open_ended and not self.looks:
-            raise ValueError(_("needs `looks`, as in {example}, or `open_ended: true`").format(example=EXAMPLE))
-        if self.looks:
-            self._require_looks()
-        return self
-
-    def _require_looks(self) -> None:
+    def _require_looks(self) -> SeedPlan:
         looks, path = self.looks, ".looks"
         if any(one >= other for one, other in pairwise(looks)):
             raise ValueError(_("must rise, but are {look}").format(look=looks), path)
@@ -58,11 +46,7 @@ class SeedPlan(Section):
         if looks[-1] < self.at_most:
             text = _("end after {look} seeds, so that none would be at `at_most`, {at_most}")
             raise ValueError(text.format(look=looks[-1], at_most=self.at_most), path)
-
-    @property
-    def stages(self) -> list[int]:
-        """After how many seeds it is decided which variants get more."""
-        return self.looks or list(range(FEWEST, self.at_most + 1))
+        return self
 
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]

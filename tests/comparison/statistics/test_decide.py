@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from paddle_tfm.comparison.statistics import Looks, OpenEnded, decide, holm, worst_value
+from paddle_tfm.comparison.statistics import Looks, decide, holm, worst_value
 from paddle_tfm.comparison.statistics.holm import holm_levels
 
 NAN = math.nan
@@ -126,13 +126,6 @@ def test_diverged_runs_lose_their_pairs_and_are_counted():
     assert decide({"v": [(NAN, NAN)] * 8}, Looks([8]))["v"].p == 1
     twelve = [*pairs(0), *pairs(0)[:3], (NAN, 10.0)]  # all but one within ±0.3, and so is the interval of the median
     assert decide({"v": twelve}, Looks([12]), smallest=9)["v"].verdict == "undetermined"
-
-
-def test_without_an_end_the_same_questions_have_answers():
-    assert decide({"v": pairs(1)}, OpenEnded())["v"].verdict == "better"
-    assert decide({"v": pairs(0)}, OpenEnded(), smallest=1.0)["v"].verdict == "equivalent"
-    assert decide({"v": [(NAN, 1.0)] * 12}, OpenEnded())["v"].verdict == "worse"
-    assert decide({"v": pairs(0)[:1]}, OpenEnded())["v"].verdict == "undetermined"
 
 
 def test_the_worst_value_is_the_metrics_own_or_the_worst_there_is():

@@ -5,12 +5,12 @@ the others."""
 import numpy as np
 import pytest
 
-from paddle_tfm.comparison.statistics import Listed, Looks, OpenEnded, holm, more_seeds
+from paddle_tfm.comparison.statistics import Listed, Looks, holm, more_seeds
 
 pytestmark = pytest.mark.reliability
 
 SWEEPS, VARIANTS, PAIRS = 10_000, 6, 12
-RULES = {"looks": Looks((3, 5, 8, 12)), "fixed": Looks((12,)), "open": OpenEnded(), "listed": Listed((3, 5, 8, 12))}
+RULES = {"looks": Looks((3, 5, 8, 12)), "fixed": Looks((12,)), "listed": Listed((3, 5, 8, 12))}
 MOST = 0.05 + 3 * np.sqrt(0.05 * 0.95 / SWEEPS)
 SHAPES = {
     "normal": lambda rng, size: rng.standard_normal(size),
@@ -48,14 +48,13 @@ def test_no_rule_is_merely_silent():
     """A rule that never says anything has no false positives either: 5% are about used up by normal outcomes."""
     found = differences("normal")
     assert wrong(RULES["looks"], found) > 0.035 and wrong(RULES["fixed"], found) > 0.035
-    assert wrong(RULES["open"], found) > 0.005  # its price
 
 
 def test_where_t_does_not_hold_and_by_how_much():
     """Half of the runs learn all and half nothing: three pairs alike look certain. Counted as diverged they are fair."""
     found = differences("half learn nothing")
     assert 0.12 < wrong(RULES["looks"], found) < 0.19
-    assert wrong(RULES["fixed"], found) < 0.06 and wrong(RULES["open"], found) < 0.05
+    assert wrong(RULES["fixed"], found) < 0.06
     lopsided = np.random.default_rng(3).exponential(size=(SWEEPS, PAIRS)) - 1  # a mean of 0, but no symmetry
     assert 0.12 < (RULES["looks"].p_values(lopsided)[:, -1] <= 0.05).mean() < 0.16
     assert 0.08 < (RULES["fixed"].p_values(lopsided)[:, -1] <= 0.05).mean() < 0.12  # the usual t test
@@ -93,6 +92,5 @@ def test_looks_save_seeds_and_lose_little_power():
 
 def test_intervals_hold_the_true_difference_at_whatever_look_one_stops():
     noise = np.random.default_rng(13).standard_normal((4_000, PAIRS)) + 1
-    for rule in (RULES["looks"], RULES["open"]):
-        held = [low <= 1 <= high for low, high in (rule.interval(row, 0.05) for row in noise[:1500])]
-        assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / 1500)
+    held = [low <= 1 <= high for low, high in (RULES["looks"].interval(row, 0.05) for row in noise[:1500])]
+    assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / 1500)

@@ -75,9 +75,3 @@ def test_where_a_run_diverged_a_look_is_a_sign_test_at_its_share_of_the_level():
     assert looks.p_values(differences)[2:] == pytest.approx([at_eight, min(at_eight, at_twelve)])
     ordered = np.sort(np.random.default_rng(1).standard_normal(10))
     assert Looks([10]).interval(np.append(ordered[1:], -np.inf), 0.05) == (ordered[1], ordered[8])  # 97.9%: textbooks
-
-
-@pytest.mark.parametrize("sizes", [(), (5, 5), (5, 3), (2, 4), (1,)])
-def test_looks_that_make_no_sense_are_refused(sizes):
-    with pytest.raises(ValueError, match="look"):
-        Looks(sizes)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW = 0.5  # inches of a figure
+HEIGHT = 0.3  # of the mean, above its interval
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Bar:
     Args:
         mean: of the variant. low, high: the ends of its interval (NaN: none). text: all of it in words. remark: beside
             the name. score: the value in words, and its spread. values: single ones, each with what it is. cell: the
-            last column on a page (HTML), in the place of the text.
+            last column on a page (HTML).
     """
 
     number: int
@@ -35,10 +36,10 @@ class Bar:
     low: float
     high: float
     text: str
-    remark: str = ""
-    score: tuple[str, str] = ("", "")
-    values: Sequence[tuple[float, str]] = ()
-    cell: str | None = None
+    remark: str
+    score: tuple[str, str]
+    values: Sequence[tuple[float, str]]
+    cell: str
 
     @property
     def has_interval(self) -> bool:
@@ -80,7 +81,7 @@ class ForestPlot:
             f'<div role="row"><div role="rowheader" class="name">{named(bar.number, bar.name)}{remark}</div>'
             f'<div role="cell" class="score">{score}{f" <small>± {spread}</small>" if spread else ""}</div>'
             f'<div role="cell" class="dots {colour(bar.number)}">{self._drawing(bar)}</div>'
-            f'<div role="cell" class="against">{escape(bar.text) if bar.cell is None else bar.cell}</div></div>\n'
+            f'<div role="cell" class="against">{bar.cell}</div></div>\n'
         )
 
     def _drawing(self, bar: Bar) -> str:
@@ -90,24 +91,20 @@ class ForestPlot:
         spoken = escape(f"{bar.name}: {bar.text}")
         parts = [f'<path class="grid" d="M{x(tick)} 0v{SIZE}"/>' for tick in self.axis.ticks()]
         parts += [f'<path class="base" d="M{x(self.base)} 0v{SIZE}"/>'] if math.isfinite(self.base) else []
-        height = 0.3 if bar.values else 0.5  # of the mean, above its interval
         if bar.has_interval:
-            middle = 1 - height
-            caps = "".join(f"M{x(end)} {at(middle - 0.1)}v200" for end in (bar.low, bar.high) if self._is_shown(end))
-            d = f"M{x(bar.low)} {at(middle)}H{x(bar.high)}{caps}"
+            shown = [end for end in (bar.low, bar.high) if self.axis.low - 1e-9 <= end <= self.axis.high + 1e-9]
+            caps = "".join(f"M{x(end)} {at(1 - HEIGHT - 0.1)}v200" for end in shown)
+            d = f"M{x(bar.low)} {at(1 - HEIGHT)}H{x(bar.high)}{caps}"
             parts.append(f'<path class="interval" d="{d}"><title>{spoken}</title></path>')
         for value, text in bar.values:
-            d = dot(self.axis.share(value), height)
+            d = dot(self.axis.share(value), HEIGHT)
             parts.append(f'<path class="seed" d="{d}"><title>{escape(text)}</title></path>')
         if math.isfinite(bar.mean):
-            d = dot(self.axis.share(bar.mean), height)
+            d = dot(self.axis.share(bar.mean), HEIGHT)
             parts.append(f'<path class="mean" d="{d}"><title>{spoken}</title></path>')
         frame = f'viewBox="0 0 {SIZE} {SIZE}" preserveAspectRatio="none" role="img" aria-label="{spoken}"'
         domain = f'data-from="{self.axis.low!r}" data-to="{self.axis.high!r}"'
         return f"<svg {frame} {domain}>{''.join(parts)}</svg>"
-
-    def _is_shown(self, value: float) -> bool:
-        return self.axis.low - 1e-9 <= value <= self.axis.high + 1e-9
 
     def draw(self, axes: Axes) -> None:
         """Draw it within a figure: the names of the variants on the left."""
@@ -116,13 +113,10 @@ class ForestPlot:
             style = plotting.line_style(bar.number)
             if bar.has_interval:
                 shown = [min(max(end, self.axis.low), self.axis.high) for end in (bar.low, bar.high)]
-                below = place + 0.2 * bool(bar.values)
-                axes.plot(shown, [below, below], "|-", color=style.colour, linewidth=1.8, markersize=9)
-            if bar.values:
-                seeds = [value for value, _ in bar.values]
-                axes.plot(seeds, [place - 0.2] * len(seeds), ".", color=style.colour, markersize=6, alpha=0.6)
-            mean = place - 0.2 * bool(bar.values)
-            axes.plot(bar.mean, mean, style.marker, color=style.colour, markersize=7, markeredgecolor="white")
+                axes.plot(shown, [place + 0.2] * 2, "|-", color=style.colour, linewidth=1.8, markersize=9)
+            seeds = [value for value, _ in bar.values]
+            axes.plot(seeds, [place - 0.2] * len(seeds), ".", color=style.colour, markersize=6, alpha=0.6)
+            axes.plot(bar.mean, place - 0.2, style.marker, color=style.colour, markersize=7, markeredgecolor="white")
         if math.isfinite(self.base):
             axes.axvline(self.base, **plotting.DASHED)
         names = [f"{plotting.label(bar.name)}{bar.remark and f'{chr(10)}({bar.remark})'}" for bar in self.bars]

@@ -31,7 +31,7 @@ from paddle_tfm.comparison.statistics import CONFIDENCE, Mean, Verdict
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import verdict_text
 from paddle_tfm.language import _, counted, enumerated
-from paddle_tfm.pages.axis import Places, fit
+from paddle_tfm.pages.axis import Places
 from paddle_tfm.tabular import Column, Table, column
 
 APART = 0.05  # between the lines, of the way from one level to the next: intervals that do not hide each other
@@ -59,13 +59,11 @@ class Ablation(ChartedSection):
         return {} if here is None else {"ablation-levels": _chart(facts.comparison, here)}
 
     def notes(self, facts: Facts) -> list[str]:
-        """How the effects come about, or why there are none."""
         here = facts.once(_grid_of)
         drawn = _("Bars are {confidence} intervals of the means, each by itself; differences are paired by seed.")
         return [*([drawn.format(confidence=f"{CONFIDENCE:.0%}")] if here else []), *self.text(facts)]
 
     def text(self, facts: Facts) -> list[str]:
-        """The same, below the tables."""
         here = facts.once(_grid_of)
         if here is None:
             return []
@@ -73,7 +71,6 @@ class Ablation(ChartedSection):
         return [*([reason] if reason else []), *(method(here) if here.effects else ())]
 
     def data(self, facts: Facts) -> dict[str, Any]:
-        """Factors, cells and effects as numbers; or what each model is."""
         here = facts.once(_grid_of)
         if here is None:
             return {"models": leave_one_out(facts.comparison)}
@@ -211,15 +208,5 @@ def _chart(comparison: Comparison, here: Grid) -> LineChart:
         line = [Point(point.x, point.y, point.y, point.y) for point in points]
         series += [Series(number, words(row), line, marked=False)] if len(line) > 1 else []
         series += [Series(number, words(row), [point]) for point in points]
-    bounds = units.bounds(unit, comparison.higher_is_better)
-    better = _("{metric} (higher is better)") if comparison.higher_is_better else _("{metric} (lower is better)")
-    spoken = "; ".join(f"{item.name}: {units.text(item.points[0].y, unit)}" for item in series if len(item.points) == 1)
-    return LineChart(
-        series,
-        Places.of(levels),
-        fit([value for item in series for point in item.points for value in (point.low, point.high)], bounds),
-        name_of(last),
-        better.format(metric=f"{_(comparison.split)} {units.metric_name(name)}"),
-        spoken,
-        partial(units.tick, unit=unit),
-    )
+    titles = name_of(last), f"{_(comparison.split)} {units.metric_name(name)}"
+    return LineChart.of_metric(series, titles, unit, comparison.higher_is_better, x=Places.of(levels))

@@ -20,7 +20,7 @@ from paddle_tfm.comparison.statistics import Verdict
 from paddle_tfm.comparison.table import Comparison
 from paddle_tfm.comparison.verdict import verdict_text
 from paddle_tfm.language import _
-from paddle_tfm.pages.axis import Axis, fit
+from paddle_tfm.pages.axis import Axis
 from paddle_tfm.recipe.sections.ladder import at
 from paddle_tfm.tabular import Column, Table, column
 
@@ -45,7 +45,6 @@ class Ladders(ChartedSection):
     place = 130
 
     def applies(self, facts: Facts) -> bool:
-        """Whether runs are of several sizes."""
         return facts.once(_ladder_of) is not None
 
     def tables(self, facts: Facts) -> dict[str, Table]:
@@ -53,22 +52,18 @@ class Ladders(ChartedSection):
         return {"sizes": _sizes(facts.comparison, _ladder(facts))}
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
-        """Differences by compute."""
         return {"differences-by-compute": _chart(facts, _ladder(facts))}
 
     def notes(self, facts: Facts) -> list[str]:
-        """The sentences, and how they came about."""
         side = _("Above 0 is better.") if facts.comparison.higher_is_better else _("Below 0 is better.")
         return [*self.text(facts), f"{side} {_(METHOD)}"]
 
     def text(self, facts: Facts) -> list[str]:
-        """A line for each variant."""
         here, comparison = _ladder(facts), facts.comparison
         trends = [words.trend(comparison, each) for each in here.trends]
         return [_("By size, {tested}:").format(tested=words.tested(here)), *trends]
 
     def data(self, facts: Facts) -> dict[str, Any]:
-        """Sizes, differences and lines as numbers."""
         here = _ladder(facts)
         sizes, lines = self.tables(facts)["sizes"].records(), list(map(_line, here.trends))
         return {"baseline": here.baseline, "sizes": sizes, "lines": lines}
@@ -156,19 +151,14 @@ def _chart(facts: Facts, here: Ladder) -> LineChart:
     for place, trend in enumerate(here.trends):
         shift = (x.high / x.low) ** (APART * (place - (len(here.trends) - 1) / 2))
         series += _series(_number(facts, trend.variant), here, trend, shift)
-    values = [value for item in series for point in item.points for value in (point.low, point.high)]
-    y = fit([0.0, *values])
     title = (
         _("{split} {metric}, points: difference to {baseline}")
         if unit
         else _("{split} {metric}: difference to {baseline}")
     )
     title = title.format(split=_(comparison.split), metric=units.metric_name(comparison.metric), baseline=here.baseline)
-    return LineChart(
-        series, x, y, _("floating-point operations of training (6 · N · D)"), title,
-        "; ".join(words.trend(comparison, each) for each in here.trends),
-        partial(units.signed_tick, unit=unit),
-    )  # fmt: skip
+    titles = _("floating-point operations of training (6 · N · D)"), title
+    return LineChart.fitted(series, titles, partial(units.signed_tick, unit=unit), x=x)
 
 
 def _series(number: int, here: Ladder, trend: Trend, shift: float) -> Iterator[Series]:
@@ -178,6 +168,5 @@ def _series(number: int, here: Ladder, trend: Trend, shift: float) -> Iterator[S
             yield Series(number, trend.variant, [Point(here.rungs[place].compute * shift, verdict.mean, *ends)])
     if trend.line is not None:
         at_compute = np.geomspace(*trend.line.tested, LINE_POINTS).tolist()
-        at_compute[-1] = trend.line.tested[1]  # not a last bit beyond
         points = [Point(each, trend.line.at(each), *trend.line.band(each)) for each in at_compute]
         yield Series(number, trend.variant, points, marked=False)

@@ -19,7 +19,6 @@ class Carried(ChartedSection):
     place = 207
 
     def applies(self, facts: Facts) -> bool:
-        """Whether a run began with the weights of another."""
         return any(self.data(facts).values())
 
     def tables(self, facts: Facts) -> dict[str, Table]:

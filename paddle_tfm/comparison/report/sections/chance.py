@@ -10,7 +10,7 @@ import numpy as np
 from paddle_tfm import units
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.statistics.components import Components, components
+from paddle_tfm.comparison.statistics import Components, components
 from paddle_tfm.language import _
 from paddle_tfm.predictions import of_same_texts
 from paddle_tfm.protocols import Metric, Prediction
@@ -75,7 +75,6 @@ class Chances(ChartedSection):
         return bool(facts.once(_chances))
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each variant beside the baseline."""
         comparison = facts.comparison
         unit = comparison.unit(comparison.metric)
 
@@ -96,7 +95,6 @@ class Chances(ChartedSection):
         return {"chance": Table(columns, rows, title)}
 
     def notes(self, facts: Facts) -> list[str]:
-        """What the numbers mean."""
         return [
             _(
                 "Each number is one standard deviation of the mean difference to the baseline. The intervals of "
@@ -107,7 +105,6 @@ class Chances(ChartedSection):
         ]
 
     def data(self, facts: Facts) -> dict[str, dict[str, object]]:
-        """variant → the same numbers."""
 
         def record(item: Components) -> dict[str, object]:
             sources = {name: math.sqrt(getattr(item, name)) for name in SOURCES}

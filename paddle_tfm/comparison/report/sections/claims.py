@@ -25,11 +25,9 @@ class Claims(Section):
     place = 150
 
     def applies(self, facts: Facts) -> bool:
-        """Whether the recipe claims anything."""
         return facts.comparison.claims is not None
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each claim."""
         columns = [
             column("claim", of=lambda judgement: judgement.name),
             column("verdict", text=_, of=lambda judgement: judgement.verdict),

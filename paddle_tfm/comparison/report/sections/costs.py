@@ -44,7 +44,6 @@ class Costs(ChartedSection):
     place = 220
 
     def applies(self, facts: Facts) -> bool:
-        """Whether there are two variants."""
         return len(facts.comparison.rows) > 1
 
     def notes(self, facts: Facts) -> list[str]:
@@ -57,7 +56,6 @@ class Costs(ChartedSection):
         return [*owed, *([_(DECODING)] if "decoding_seconds" in _known(facts) else [])]
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """What each variant costs."""
         first = [column("variant", of=lambda row: row.variant), metric(facts.comparison, facts.comparison.metric)]
         columns = [*first, *(_column(facts, cost) for cost in _known(facts))]
         title = _("What each variant costs, a mean over seeds; time of training steps")

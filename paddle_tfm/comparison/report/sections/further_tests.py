@@ -64,15 +64,14 @@ def metric_on(comparison: Comparison, test: str) -> str:
 def further(comparison: Comparison) -> Further:
     """What the further tests of all runs say."""
     groups, tests = grouped(comparison.runs), further_tests(comparison.runs)
-    baseline = comparison.baseline or next(iter(groups))
     paired: dict[tuple[str, str], Pairs] = {}
     apart: dict[tuple[str, str], Obstacle] = {}
     for test in tests:
         name = metric_on(comparison, test)
-        apart |= {(test, variant): each for variant, each in obstacles(groups, baseline, name).items()}
+        apart |= {(test, variant): each for variant, each in obstacles(groups, comparison.baseline, name).items()}
         for variant, runs in groups.items():
-            if variant != baseline and (test, variant) not in apart:
-                paired[test, variant] = pairs(runs, groups[baseline], name)
+            if variant != comparison.baseline and (test, variant) not in apart:
+                paired[test, variant] = pairs(runs, groups[comparison.baseline], name)
     unit = comparison.unit(comparison.metric)
     differences = verdicts(paired, unit, comparison.higher_is_better, comparison.question)
     changes = {
@@ -100,7 +99,6 @@ class Tests(Section):
     place = 130
 
     def applies(self, facts: Facts) -> bool:
-        """Whether there is anything to compare on further tests."""
         here = facts.once(_further)
         return bool(here.differences or here.obstacles or here.invariance)
 
@@ -115,7 +113,6 @@ class Tests(Section):
         return tables
 
     def text(self, facts: Facts) -> list[str]:
-        """A line for each test; the scores stand in the table above it."""
         here, comparison = facts.once(_further), facts.comparison
         lines = [f"{units.metric_name(metric_on(comparison, test))}: {words}" for test, words in _said(facts, here)]
         title = [f"{_title(comparison, here)}:"] if lines else []
@@ -127,7 +124,6 @@ class Tests(Section):
         return [*title, *lines, *changes]
 
     def data(self, facts: Facts) -> dict[str, Any]:
-        """The differences, what they are adjusted for, and what other batches changed."""
         here = facts.once(_further)
 
         def rows(items: Mapping[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:

@@ -25,13 +25,11 @@ class Gaps(Section):
         return any(facts.once(gaps_of).values())
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each thing in which a variant is not like the baseline."""
         rows = [{"variant": variant, **row} for variant, rows in facts.once(gaps_of).items() for row in rows]
         title = _("All in which variants differ from the baseline, with the defaults of components")
         return {"gaps": Table([column("variant"), *_columns(rows, _("baseline"), _("here"))], rows, title)}
 
     def data(self, facts: Facts) -> dict[str, list[dict[str, str | None]]]:
-        """The same, by variant."""
         return {variant: rows for variant, rows in facts.once(gaps_of).items() if rows}
 
 

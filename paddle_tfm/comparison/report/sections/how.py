@@ -26,7 +26,6 @@ class Runs(Section):
     place = 700
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each run."""
         top = facts.top()
         rows = [(name, run) for name, group in facts.groups.items() for run in sorted(group, key=lambda run: run.seed)]
 
@@ -53,7 +52,6 @@ class Again(Section):
     place = 800
 
     def html(self, facts: Facts) -> str:
-        """A list."""
         top = in_shell(facts.top())
         known = facts.commands()
         more = f"<p>{_('and {number} more').format(number=len(known) - 8)}</p>" if len(known) > 8 else ""
@@ -95,7 +93,6 @@ class Paper(Section):
     place = 850
 
     def html(self, facts: Facts) -> str:
-        """The paragraph, and below it the entries."""
         with english():  # what a paper says
             entries, methods = "\n\n".join(paper.bibliography(facts).values()), paper.methods(facts)
         return (
@@ -104,5 +101,4 @@ class Paper(Section):
         )
 
     def data(self, facts: Facts) -> Mapping[str, Any]:
-        """The same for programs."""
         return {"methods": paper.methods(facts), "bibtex": paper.bibliography(facts)}

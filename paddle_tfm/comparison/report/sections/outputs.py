@@ -41,13 +41,11 @@ class Lengths(ChartedSection):
         return facts.once(_by_length) is not None
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each bucket."""
         variants = [row.variant for row in facts.comparison.rows]
         title, unit = _("{title}, means over seeds").format(title=_title(facts)), facts.comparison.unit(_metric(facts))
         return {"scores-by-length": scores_by_length.table(_scores(facts), variants, unit, title)}
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
-        """A line for each variant."""
         numbers = {row.variant: facts.numbers[row.variant] for row in reversed(facts.comparison.rows)}
         metric = _metric(facts)
         higher = directions(facts.comparison.runs)[units.metric_and_test(metric)[0]]

@@ -32,7 +32,6 @@ class Compared(Section):
         return [f"“{summary}”" for summary in _summaries(facts)]
 
     def html(self, facts: Facts) -> str:
-        """The facts, each with its name."""
         return definitions(_facts(facts))
 
 
@@ -75,11 +74,9 @@ class Budgets(ChartedSection):
     place = 210
 
     def applies(self, facts: Facts) -> bool:
-        """Whether anything was solved."""
         return bool(facts.once(_solutions))
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each variant."""
         rows = list(facts.once(_solutions).items())
         columns = [
             column("variant", of=lambda row: row[0]),
@@ -97,7 +94,6 @@ class Budgets(ChartedSection):
         }
 
     def notes(self, facts: Facts) -> list[str]:
-        """What must be known of them."""
         solutions = facts.once(_solutions)
         early = [
             run
@@ -109,11 +105,9 @@ class Budgets(ChartedSection):
         return remarks + ([NOT_REPRODUCIBLE] if any(each.budget == "seconds" for each in solutions.values()) else [])
 
     def text(self, facts: Facts) -> list[str]:
-        """A line for each variant."""
         return [each.sentence(variant) for variant, each in facts.once(_solutions).items()] + self.notes(facts)
 
     def data(self, facts: Facts) -> dict[str, Any]:
-        """The table as numbers."""
         return {"variants": self.tables(facts)["budgets"].records(), "remarks": self.notes(facts)}
 
 

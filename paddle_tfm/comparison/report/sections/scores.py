@@ -43,7 +43,6 @@ class Results(Section):
         return {"scores": columns.table(facts.comparison), **({"seeds": _seeds(facts)} if several else {})}
 
     def figures(self, facts: Facts) -> dict[str, Figure]:
-        """Curves and final values."""
         return {"overview": overview(facts)}
 
     def html(self, facts: Facts) -> str:

@@ -39,8 +39,7 @@ class Decision:
 def decisions(comparison: Comparison) -> list[Decision]:
     """Look by look, and the variants in the order of the table; empty where seeds were listed.
 
-    A look sees what the sweep saw then (`sweep.added_seeds`): the seeds up to it, of each variant that was open. Of
-    looks after every seed come the first and those after which a variant got no more.
+    A look sees what the sweep saw then (`sweep.added_seeds`): the seeds up to it, of each variant that was open.
     """
     plan = comparison.question.plan
     return [] if plan is None else list(_decisions(comparison, plan))
@@ -48,10 +47,10 @@ def decisions(comparison: Comparison) -> list[Decision]:
 
 def _decisions(comparison: Comparison, plan: SeedPlan) -> Iterator[Decision]:
     groups = grouped(comparison.runs)
-    base = str(comparison.baseline)
+    base = comparison.baseline
     open_variants = [row.variant for row in comparison.rows if row.variant != base]
     seen: list[Result] = []
-    for size in _sizes(plan, comparison):
+    for size in plan.looks:
         before = max((run.seed for run in seen), default=0)
         seen += [run for name in (base, *open_variants) for run in groups[name] if before < run.seed <= size]
         if not open_variants or any(size not in {run.seed for run in groups[name]} for name in (base, *open_variants)):
@@ -60,12 +59,6 @@ def _decisions(comparison: Comparison, plan: SeedPlan) -> Iterator[Decision]:
         made = [_decision(then, name, size, size >= plan.at_most) for name in open_variants]
         yield from made
         open_variants = [decision.variant for decision in made if not decision.is_settled]
-
-
-def _sizes(plan: SeedPlan, comparison: Comparison) -> list[int]:
-    """The looks that are told."""
-    ends = {max(row.seeds) for row in comparison.rows}
-    return plan.looks or [size for size in plan.stages if size == plan.stages[0] or size in ends]
 
 
 def _at(comparison: Comparison, seen: Sequence[Result]) -> Comparison:
@@ -102,7 +95,6 @@ class Seeds(ChartedSection):
         return {"seeds-added": _table(facts)}
 
     def notes(self, facts: Facts) -> list[str]:
-        """What the numbers are."""
         return [
             _(
                 "A look saw the seeds up to it, of the variants that were open then. All looks together are wrong in "
@@ -111,19 +103,17 @@ class Seeds(ChartedSection):
         ]
 
     def text(self, facts: Facts) -> Sequence[str]:
-        """How many seeds each variant got."""
         last = {item.variant: item for item in facts.once(decisions_of)}
         parts = [f"“{name}” {plural(item.seeds, 'seed')} ({item.decided})" for name, item in last.items()]
         return [f"Seeds added: {', '.join(parts)}."]
 
     def data(self, facts: Facts) -> Mapping[str, Any]:
-        """The rows of the table."""
         return {"looks": _table(facts).records()}
 
 
 def decisions_of(facts: Facts) -> list[Decision]:
     """What each look decided; none where seeds were listed, or another metric decided then."""
-    deciding = facts.section("evaluate").get("best", facts.comparison.metric)
+    deciding = facts.recipe.get("evaluate", {}).get("best", facts.comparison.metric)
     return decisions(facts.comparison) if units.metric_and_test(deciding)[0] == facts.comparison.metric else []
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from functools import partial
 from statistics import fmean
 
 from paddle_tfm import units
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.figures.line_chart import LineChart, Series
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.runs.curves import AXES, Point, RunCurves, mean_points
+from paddle_tfm.comparison.runs.curves import AXES, GRADIENT_NORM, Point, RunCurves, mean_points
 from paddle_tfm.comparison.runs.finished import Result
 from paddle_tfm.language import _
 from paddle_tfm.pages import document
@@ -96,30 +95,25 @@ class Gradients(ChartedSection):
     place = 310
 
     def applies(self, facts: Facts) -> bool:
-        """Whether it was logged."""
-        return any(curve.logged for curves in facts.curves.values() for curve in curves)
+        return any(curve.gradient_norm for curves in facts.curves.values() for curve in curves)
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
-        """A line for each variant, over steps."""
-        chart = logged_chart(facts, "gradient_norm", _("norm of the gradient"), log=True)
+        chart = logged_chart(facts, GRADIENT_NORM, _("norm of the gradient"), log=True)
         return {"gradient-norms": chart} if chart else {}
 
     def notes(self, facts: Facts) -> list[str]:
-        """What a point is."""
         return [_("Before clipping, a mean over stretches of steps; the band is the range of the seeds.")]
 
 
 class Layers(ChartedSection):
-    """The norm of the gradient of each layer, at the first step, at the last and at every step that logged it: where in
-    the model gradients vanish or grow."""
+    """The norm of the gradient of each layer, at the first and at the last step that logged it: where in the model
+    gradients vanish or grow."""
 
     heading = "Gradient norms by layer"
     summary = "where in the model gradients vanish or grow"
     place = 315
-    has_tables = False  # a row for each step and layer is too long
 
     def applies(self, facts: Facts) -> bool:
-        """Whether any step of a run logged them."""
         return bool(facts.once(_norms))
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
@@ -129,7 +123,6 @@ class Layers(ChartedSection):
         return {f"gradient-norms-by-layer-{name}": _by_layer(facts, step) for name, step in ends.items()}
 
     def notes(self, facts: Facts) -> list[str]:
-        """What a point is."""
         return [
             _(
                 "The joint norm of the gradients of all parameters of a layer before clipping: the mean over seeds, "
@@ -137,22 +130,6 @@ class Layers(ChartedSection):
                 "recipe says train.gradient_norms: 100, for every hundredth."
             )
         ]
-
-    def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each step and layer."""
-        norms, names = facts.once(_norms), [row.variant for row in facts.comparison.rows]
-        rows = [(step, layer) for step, layers in norms.items() for layer in layers]
-
-        def value(variant: str, row: tuple[int, str]) -> float | None:
-            values = norms[row[0]][row[1]].get(variant)
-            return fmean(values) if values else None
-
-        columns = [
-            column("layer", of=lambda row: row[1]),
-            column("step", None, "{:,}".format, right=True, of=lambda row: row[0]),
-            *(column(name, None, "{:.3g}".format, right=True, of=partial(value, name), none="–") for name in names),
-        ]
-        return {"gradient-norms-by-layer": Table(columns, rows, _("Norm of the gradient before clipping, by layer"))}
 
 
 ByLayer = dict[int, dict[str, dict[str, list[float]]]]  # step → layer → variant → norms of its seeds
@@ -190,11 +167,9 @@ class Norms(ChartedSection):
     place = 320
 
     def applies(self, facts: Facts) -> bool:
-        """Whether a variant has norms with running statistics."""
         return any(curve.discrepancies for curves in facts.curves.values() for curve in curves)
 
     def charts(self, facts: Facts) -> dict[str, LineChart]:
-        """Both discrepancies over steps."""
         charts = {
             f"norm-discrepancy-of-{name}s": logged_chart(facts, f"norm_discrepancy_{name}", f"{formula}, mean")
             for name, formula in DISCREPANCIES.items()
@@ -202,7 +177,6 @@ class Norms(ChartedSection):
         return {name: chart for name, chart in charts.items() if chart}
 
     def notes(self, facts: Facts) -> list[str]:
-        """What the formulas say."""
         return [
             _(
                 "A norm with running statistics (μ_run, σ_run) uses them in evaluation, and those of its batch (μ_B, "
@@ -212,7 +186,6 @@ class Norms(ChartedSection):
         ]
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each norm of each variant that has such norms."""
         rows = [row for variant in facts.groups for row in _discrepancies(facts, variant)]
         numbers = [
             column(name, formula, lambda value: f"{value:.3f}", right=True, none="–")

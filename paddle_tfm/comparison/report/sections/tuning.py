@@ -8,8 +8,9 @@ from typing import Any
 
 from paddle_tfm import units
 from paddle_tfm.comparison.columns import around
+from paddle_tfm.comparison.report.recipe_words import component
 from paddle_tfm.comparison.report.section_input import Facts
-from paddle_tfm.comparison.report.tuning_record import Chosen, Tuned, read_tuned, shown, untuned
+from paddle_tfm.comparison.report.tuning_record import Chosen, Tuned, read_tuned, untuned
 from paddle_tfm.comparison.table import Comparison, Row
 from paddle_tfm.comparison.verdict import change, verdict_text
 from paddle_tfm.protocols import Section
@@ -29,7 +30,6 @@ class Tuning(Section):
         return bool(facts.once(_tuned).variants)
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each variant."""
         return {"tuning": _chosen(facts, facts.once(_tuned))}
 
     def text(self, facts: Facts) -> list[str]:
@@ -41,7 +41,6 @@ class Tuning(Section):
         return lines
 
     def data(self, facts: Facts) -> dict[str, Any]:
-        """What was chosen."""
         tuned = facts.once(_tuned)
         return {
             "metric": tuned.metric,
@@ -65,7 +64,7 @@ def _chosen(facts: Facts, tuned: Tuned) -> Table:
 
     def value(path: str) -> Column[tuple[str, Chosen]]:
         def text(row: tuple[str, Chosen]) -> str:
-            return f"{shown(row[1].values[path])}{' (outermost)' if path in row[1].at_edge else ''}"
+            return f"{component(row[1].values[path])}{' (outermost)' if path in row[1].at_edge else ''}"
 
         return Column(path, text, lambda row: {path: row[1].values[path]}, right=True)
 
@@ -99,7 +98,6 @@ class Untuned(Section):
         return facts.once(_own) is not None
 
     def tables(self, facts: Facts) -> dict[str, Table]:
-        """A row for each variant."""
         own = facts.once(_own)
         return {} if own is None else {"untuned": _verdicts(facts.comparison, own)}
 
@@ -114,7 +112,6 @@ class Untuned(Section):
         return lines or [f"untuned  no verdict{where} changes with tuning"]
 
     def data(self, facts: Facts) -> dict[str, dict[str, Any]]:
-        """The verdicts, and which of them change."""
         own = facts.once(_own)
         rows = facts.comparison.rows if own else []
         return {row.variant: _record(facts.comparison, own, row.variant) for row in rows if own}
