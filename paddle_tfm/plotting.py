@@ -195,6 +195,21 @@ def heading(figure: FigureBase, text: str, width: float) -> None:
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium", color=INK)
 
 
+def caption(figure: Figure, text: str) -> None:
+    """Sentences below a figure, which `image` with `crop` keeps. What has its place by the layout stays where it is: a
+    legend outside of axes would be laid out again, below the sentences."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for legend in figure.legends:
+        corner = legend.get_window_extent().transformed(figure.transFigure.inverted())
+        legend.set_bbox_to_anchor((0, 0, 1, 1), figure.transFigure)
+        legend.set_loc((corner.x0, corner.y0))
+    width = figure.get_figwidth()
+    with settings(fonts(set(text))[0], 8):
+        lines = wrapped(one_line(text), int(width / (0.8 * CELL)))
+        figure.text(0.01, -0.02, "\n".join(lines), ha="left", va="top", color=INK)
+
+
 METADATA: dict[Picture, tuple[str, ...]] = {  # what would differ by time or version
     "svg": ("Creator", "Date", "Format", "Type"),
     "pdf": ("Creator", "CreationDate", "Producer"),

@@ -16,6 +16,7 @@ from paddle_tfm.comparison.columns import method
 from paddle_tfm.comparison.report import paper
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.component_source import papers
+from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Table, column
 from paddle_tfm.testing.trials.comparison import trials
 
@@ -146,6 +147,15 @@ def test_a_caption_says_what_was_compared_and_what_signs_mean(tmp_path, registry
         assert wanted in caption, wanted
 
 
+class Noted(Section):
+    """the price."""
+
+    heading = "Sizes"
+
+    def notes(self, facts):
+        return ["Bars are ranges."]
+
+
 def test_a_caption_explains_the_signs_that_its_table_has_and_its_title_does_not(tmp_path, registry):
     for folder, names in (("two", ("base", "rms")), ("one", ("base",))):
         for name in names:
@@ -163,6 +173,7 @@ def test_a_caption_explains_the_signs_that_its_table_has_and_its_title_does_not(
     )
     assert caption(two, "", score="0.5") == two.sentence()
     assert caption(one, "All", **signs) == f"All. {one.sentence()} {of_scores}"
+    assert paper.figure_caption(two, Noted()) == f"Sizes. {two.sentence()} Bars are ranges."
 
 
 def test_every_paper_that_a_component_cites_has_authors_and_a_title(registry):

@@ -135,6 +135,18 @@ def test_write_makes_the_folder_and_its_files(tmp_path):
     assert {path.name for path in (tmp_path / "new" / "place").iterdir()} == {path.name for path in paths.values()}
 
 
+def test_an_exported_figure_has_the_words_around_it(tmp_path):
+    series(tmp_path, "plain", [0.5, 0.75, 0.5])
+    series(tmp_path, "mine", [0.75, 1.0, 0.75])
+    whole(table(tmp_path, baseline="plain"), files=True).write()
+    svg, pdf = (next(tmp_path.rglob(f"overview.{kind}")).read_bytes() for kind in ("svg", "pdf"))
+    words = " ".join(re.findall(r"<text[^>]*>(.*?)</text>", svg.decode("utf-8"), re.DOTALL))
+    assert "Two variants of dates, each trained with 3 seeds" in " ".join(words.split())
+    size = [float(number) for number in re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg.decode("utf-8")).groups()]
+    box = [float(number) for number in re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", pdf).groups()]
+    assert box == pytest.approx(size, abs=1.0)  # the same picture, its words among it
+
+
 def test_the_same_runs_give_the_same_bytes(tmp_path):
     series(tmp_path, "a", [0.5, 0.75])
 

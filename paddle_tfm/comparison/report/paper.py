@@ -14,6 +14,7 @@ from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.report.tuning_record import read_tuned
 from paddle_tfm.component_source import papers
 from paddle_tfm.errors import UserError
+from paddle_tfm.protocols import Section
 from paddle_tfm.tabular import Table
 from paddle_tfm.units import plural
 
@@ -164,6 +165,12 @@ def caption(facts: Facts, table: Table) -> str:
     if "interval" not in table.title and has_intervals and len(facts.comparison.rows) > 1:
         sentences.append(method(facts.comparison))
     return " ".join(sentences).replace("'", "’")
+
+
+def figure_caption(facts: Facts, section: Section) -> str:
+    """What stands below a figure, which has a title and names its axes: what it is of, and what was compared."""
+    what = f"{section.heading}: {section.summary}." if section.summary else f"{section.heading}."
+    return " ".join([what, facts.sentence(), *getattr(section, "notes", lambda facts: ())(facts)])
 
 
 def _papers(facts: Facts) -> dict[str, list[str]]:

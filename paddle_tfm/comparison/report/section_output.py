@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddle_tfm import plotting
-from paddle_tfm.comparison.report.paper import caption
+from paddle_tfm.comparison.report.paper import caption, figure_caption
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text
@@ -92,6 +92,7 @@ def _files(section: Section, facts: Facts, formats: Sequence[Picture]) -> dict[s
     for key, table in section.tables(facts).items():
         files |= {f"{key}.csv": table.csv(), f"{key}.tex": table.latex(key, caption(facts, table))}
     for key, figure in section.figures(facts).items():
+        plotting.caption(figure, figure_caption(facts, section))
         files |= {f"{key}.{kind}": plotting.image(figure, kind, crop=True) for kind in formats}
     for file in files:
         if not re.fullmatch(r"\w[\w-]*\.\w+", file):
