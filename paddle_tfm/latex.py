@@ -32,6 +32,11 @@ GREEK = {  # what LaTeX has a command for; the others look like Latin letters
     *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega"),
 }
 NEEDS = r"% needs \usepackage{booktabs} and \usepackage[T1]{fontenc}"
+# Seen by pdfLaTeX alone: it would say of each such character that it is not set up.
+OTHER_SCRIPT = r"""\ifdefined\XeTeXversion\else\ifdefined\directlua\else
+\errmessage{This table has letters that pdfLaTeX does not know, as of Chinese, Japanese or Korean:
+compile with xelatex or lualatex, and \string\usepackage{ctex}}
+\fi\fi"""
 
 # In \small letters, on a page of the class article in 10 pt, in one column.
 PAGE_WIDTH, PAGE_LINES = 74, 40  # letters, lines below a caption
@@ -46,8 +51,7 @@ class Bold(str):
 
 
 def escape(text: str) -> str:
-    """`text` as LaTeX prints it, on one line. Letters of other scripts, as of Chinese, stay as they are: xelatex and
-    lualatex know them."""
+    """`text` as LaTeX prints it, on one line. Letters of other scripts stay as they are (`is_other_script`)."""
     return "".join(map(_character, " ".join(text.split())))
 
 
@@ -74,6 +78,11 @@ def _of(codes: Sequence[str]) -> str:
     return "".join(chr(int(code, 16)) for code in codes)
 
 
+def is_other_script(text: str) -> bool:
+    """Whether `text`, escaped, has letters that pdfLaTeX has no command for."""
+    return not escape(text).isascii()
+
+
 def table(name: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
     r"""A `table` with its caption and the label ``tab:NAME``, to be taken in by ``\input``. Columns that a page has no
     room for stand below the others, beside the first column again; where a page has no room for all of these, each
@@ -86,7 +95,8 @@ def table(name: str, caption: str, header: Sequence[str], rows: Sequence[Sequenc
     tabulars = [[*_tabular(panel, header, rows, right)] for panel in _panels(widths)]
     whole = sum(map(_height, rows), HEAD_LINES) * len(tabulars) <= PAGE_LINES
     floats = [[*chain(*((*lines, r"\par\medskip") for lines in tabulars))]] if whole else tabulars
-    lines = [NEEDS]
+    other = any(map(is_other_script, [caption, *header, *(cell for row in rows for cell in row)]))
+    lines = [NEEDS, *([OTHER_SCRIPT] if other else [])]
     for number, inner in enumerate(floats):
         lines += [r"\begin{table}", r"\centering", r"\small"]
         lines += [rf"\caption{{{escape(caption)}}}", rf"\label{{tab:{name}}}"] if number == 0 else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import select
@@ -105,6 +106,11 @@ class Chromium:
         text = {"text": " "} if key == " " else {}
         for kind in ("keyDown", "keyUp"):
             self("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+
+    def screenshot(self, path: Path, whole: bool = True) -> None:
+        """Write a PNG of the page."""
+        data = self("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+        path.write_bytes(base64.b64decode(data))
 
     def complaints(self) -> list[str]:
         """Exceptions, console errors and warnings, and requests for anything but the page itself."""

@@ -42,7 +42,7 @@ def tables_of(facts, registry):
 
 
 def without_chinese(text):
-    return text.replace("旋", "x").replace("转", "x")
+    return text.replace("旋", "x").replace("转", "x").replace(latex.OTHER_SCRIPT + "\n", "")
 
 
 def compiled(folder: Path, texts) -> str:
@@ -89,12 +89,21 @@ def test_pdflatex_takes_any_signs_and_long_names(tmp_path):
     )
 
 
+@needs_latex
+def test_letters_that_pdflatex_does_not_know_are_said_in_a_sentence(tmp_path):
+    rows = [{"variant": "旋转位置"}]
+    log = compiled(tmp_path, [Table([column("variant")], rows, "t").latex("t")])
+    assert "! This table has letters that pdfLaTeX does not know, as of Chinese" in log
+    assert "xelatex or lualatex" in re.sub(r"\s+", " ", log)
+
+
 def test_every_character_of_a_report_is_a_latex_command(registry):
     with trials(registry) as comparisons:
         for trial in comparisons:
             for name, text in tables_of(trial.facts, registry).items():
                 plain = without_chinese(text)  # of the hostile name
                 assert plain.isascii(), (trial.what, name, sorted(set(re.findall(r"[^\x00-\x7f]", plain))))
+                assert ("letters that pdfLaTeX does not know" in text) == ("旋" in text), (trial.what, name)
 
 
 def test_characters_are_what_unicode_calls_them():
@@ -117,7 +126,7 @@ def test_characters_are_what_unicode_calls_them():
         latex.escape("x² → 10⁻⁸, λ₂ ≈ Σ\x1b")
         == r"x$^{2}$ $\rightarrow$ 10$^{-}$$^{8}$, $\lambda$$_{2}$ $\approx$ $\Sigma$?"
     )
-    assert latex.escape("旋") == "旋"
+    assert latex.escape("旋") == "旋" and latex.is_other_script("旋") and not latex.is_other_script("é Ł μ")
 
 
 def test_no_row_of_a_table_is_wider_than_the_page():
