@@ -13,10 +13,9 @@ from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
-from paddle_tfm.runs import about, manifest
-from paddle_tfm.runs.forms import read_results
+from paddle_tfm.runs import manifest
+from paddle_tfm.runs.forms import Progress, read_about, read_results
 from paddle_tfm.runs.logs import NewRows, is_before
-from paddle_tfm.runs.progress import Progress
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.events import Card, Event
 from paddle_tfm.sweep.serial import Serial
@@ -106,4 +105,4 @@ class Follower:
             self.on_event(Event("end", self.card, read_results(self.cell.folder)))
 
     def _trainings(self) -> int:
-        return len(about.read_about(self.cell.folder).get("trainings", []))
+        return len(read_about(self.cell.folder).get("trainings", []))

@@ -11,17 +11,16 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import paddle
 from paddle import Tensor
-from pydantic import Field
 
 from paddle_tfm.data.batches import Batch, packed, unpacked
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
 from paddle_tfm.runs import checkpoint, manifest
-from paddle_tfm.runs.forms import Count, Form, read_form
 from paddle_tfm.train.running_statistics import undone
 from paddle_tfm.train.state import TrainingState
 from paddle_tfm.train.step import Step
@@ -29,22 +28,6 @@ from paddle_tfm.units import in_shell
 
 FOLDER = "diverged"  # among a run's checkpoints
 Batches = Sequence[Batch[np.ndarray]]
-
-
-class BesideArrays(Form):
-    """What a batch has beside its arrays."""
-
-    extra: Count
-    tokens: Count
-
-
-class Diverged(Form):
-    """`state.json` of a step that could not be made, in what other checkpoints do not have."""
-
-    failed_step: Count
-    sentence: str
-    origin: str
-    batches: Annotated[list[BesideArrays], Field(min_length=1)]
 
 
 def not_finite(metrics: Mapping[str, Any], step: int) -> str | None:
@@ -75,12 +58,12 @@ def keep(state: TrainingState, step: int, batches: Batches, sentence: str, repor
 
 
 def read_kept(folder: Path) -> tuple[dict[str, Any], list[Batch[np.ndarray]]]:
-    """What is known of a step that was kept (`Diverged`), and its batches.
+    """What is known of a step that was kept, and its batches.
 
     Raises:
         UserError: they are missing or broken.
     """
-    state, arrays = read_form(folder / manifest.STATE, Diverged), checkpoint.load_arrays(folder, "batches")
+    state, arrays = read_json(folder / manifest.STATE), checkpoint.load_arrays(folder, "batches")
     return state, unpacked(state["batches"], arrays)
 
 
