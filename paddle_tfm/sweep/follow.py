@@ -1,15 +1,11 @@
-"""A sweep as its executor sees it: what trains cells on this machine, and follows those that other processes train, by
-what these write into the runs' folders."""
+"""A run that another process trains, followed by what that one writes into the run's folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import cast
 
-from paddle_tfm import protocols
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
@@ -18,55 +14,6 @@ from paddle_tfm.runs.forms import Progress, read_about, read_results
 from paddle_tfm.runs.logs import NewRows, is_before
 from paddle_tfm.sweep.cells import Cell
 from paddle_tfm.sweep.events import Card, Event
-from paddle_tfm.sweep.serial import Serial
-from paddle_tfm.sweep.workers import Workers
-from paddle_tfm.train.ranks.rank_zero import Ranks
-
-
-class Supervisor(protocols.Supervisor):
-    """What a sweep is to its executor: it has cells trained, here or elsewhere. Its attributes are those of `Sweep`."""
-
-    registry: Registry
-    resume: bool
-    strict: bool
-    on_event: Callable[[Event], None]
-    plugin_files: Sequence[Path]
-    device: str
-    executor: protocols.Executor | None
-    others: Ranks | None
-    followers: dict[str, Follower]  # of the cells that the executor was given, by their names
-
-    def outcomes(self, cells: Sequence[Cell]) -> Iterator[protocols.Outcome]:
-        """How each cell ended, as the executor says it, after all that its run has to show; without one, by `train`."""
-        self.followers = {}
-        if self.executor is None:
-            yield from self.train(cells)
-            return
-        self.followers = {cell.name: Follower(cell, self.registry, self.on_event) for cell in cells}
-        for outcome in self.executor.run(cells, self):
-            self.follow(outcome.cell)
-            yield outcome
-
-    def follow(self, cell: protocols.Cell) -> None:
-        """Show how far a run is that another process trains."""
-        if cell.name in self.followers:
-            self.followers[cell.name].look()
-
-    def train(self, cells: Iterable[protocols.Cell]) -> Iterator[protocols.Outcome]:
-        """Train cells on this machine: in this process, or `workers` side by side in processes of their own.
-
-        Raises:
-            UserError: what is wrong with a run. The others have stopped, and `resume` continues.
-            Interrupted: `stop` said so, and a checkpoint of every run is saved.
-        """
-        ours = cast("list[Cell]", list(cells))
-        for cell in ours:
-            self.followers.pop(cell.name, None)  # its events come without
-        options = self.resume, self.strict, self.stop, self.report, self.on_event
-        workers = min(self.workers, len(ours))
-        if workers > 1:
-            return Workers(workers, self.plugin_files, self.device, *options).run(ours)
-        return Serial(self.registry, *options, self.others).run(ours)
 
 
 class Follower:
