@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import paddle
 from paddle import Tensor
+from paddle.nn import Layer
 
 from paddle_tfm.data.batches import Batch, packed, unpacked
 from paddle_tfm.errors import UserError
@@ -92,26 +95,28 @@ def outputs(step: Step, number: int, batches: Batches) -> list[Output]:
     afterwards. Nothing is updated. A layer of which only other methods than `forward` are called is not seen."""
     seen: list[Output] = []
 
-    def listen(path: str):
-        def hook(layer, inputs, output) -> None:
-            numbers = list(arrays(output))
-            wrong = sum(_wrong(array, path) for array in numbers)
-            finite = all(not _wrong(array, path) for array in arrays(inputs))
-            seen.append(
-                Output(path, type(layer).__name__, _largest(numbers), wrong, sum(a.size for a in numbers), finite)
-            )
-
-        return hook
+    def look(path: str, layer: Layer, inputs: object, output: object) -> None:
+        numbers = list(arrays(output))
+        wrong = sum(_wrong(array, path) for array in numbers)
+        finite = all(not _wrong(array, path) for array in arrays(inputs))
+        seen.append(Output(path, type(layer).__name__, _largest(numbers), wrong, sum(a.size for a in numbers), finite))
 
     step.clear()
-    hooks = [layer.register_forward_post_hook(listen(path)) for path, layer in step.model.named_sublayers()]
+    buffers = step.model.built_buffers().values()
+    with looking(step.model, look), undone(buffers), np.errstate(invalid="ignore", over="ignore"):
+        Step.backward(step, number, batches)
+    return seen
+
+
+@contextmanager
+def looking(model: Layer, look: Callable[[str, Layer, object, object], None]) -> Iterator[None]:
+    """Within this block `look(path, layer, inputs, output)` is called at the end of each layer's `forward`."""
+    hooks = [layer.register_forward_post_hook(partial(look, path)) for path, layer in model.named_sublayers()]
     try:
-        with undone(step.model.built_buffers().values()), np.errstate(invalid="ignore", over="ignore"):
-            Step.backward(step, number, batches)
+        yield
     finally:
         for hook in hooks:
             hook.remove()
-    return seen
 
 
 def origin(step: Step, number: int, batches: Batches) -> str:
