@@ -1,9 +1,8 @@
-"""Completion as shells ask for it: a process, spoken to in click's protocol; and shells that somebody types into."""
+"""Completion as shells ask for it: spoken to in click's protocol, and shells that somebody types into."""
 
 import fcntl
 import os
 import pty
-import resource
 import select
 import shutil
 import subprocess
@@ -16,11 +15,6 @@ import pytest
 
 from paddle_tfm.cli import group
 from paddle_tfm.cli.completion import SHELLS
-
-PROGRAM = (
-    "import sys\nfrom paddle_tfm.cli import main\n"
-    "try:\n    main([])\nfinally:\n    print('paddle' in sys.modules, file=sys.stderr)\n"
-)
 
 
 def variables(shell: str, words: tuple[str, ...]) -> dict[str, str]:
@@ -45,27 +39,6 @@ def complete(monkeypatch):
         return [line.partition(",")[2].partition("\t")[0] for line in lines if line]
 
     return ask
-
-
-def seconds_of_processor(*program, **environment):
-    """What a process of Python took, and what it said."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([sys.executable, *program], env=os.environ | environment, capture_output=True, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done
-
-
-def test_a_process_answers_at_once_and_without_paddle():
-    """A third of a second on a fast processor, half a second on a slow one: four times what its libraries alone take.
-    Paddle would take ten times as much."""
-    spent, libraries = [], []
-    for _ in range(3):
-        seconds, done = seconds_of_processor("-c", PROGRAM, **variables("bash", ("run", "quickstart", "model.norm=la")))
-        assert done.stdout.splitlines() == ["plain,model.norm=layer", "plain,model.norm=layer_std"]
-        assert done.stderr == "False\n"
-        spent.append(seconds)
-        libraries.append(seconds_of_processor("-c", "import click, pluggy, pydantic, yaml")[0])
-    assert min(spent) < 4 * min(libraries), (spent, libraries)
 
 
 def test_components_behind_the_equals_sign(complete):
