@@ -27,6 +27,7 @@ from paddle_tfm.cli import VERBS, _interruptible
 from paddle_tfm.errors import UserError
 from paddle_tfm.recipe import loading as recipe
 from paddle_tfm.recipe.reading import shipped
+from paddle_tfm.testing.same_runs import differences
 
 COMMAND = [sys.executable, "-m", "paddle_tfm"]
 ESCAPE = "\x1b["
@@ -232,20 +233,6 @@ def on_step_end(run, step):
 """
 
 
-def same(folder, trained) -> None:
-    """The resumed run's numbers are those of the uninterrupted one, byte for byte."""
-    for name in ("metrics.jsonl", "predictions.tsv", "recipe.yaml", "identity.json"):
-        assert (folder / name).read_bytes() == (trained.folder / name).read_bytes(), name
-    for which in ("best", "last"):
-        name = f"checkpoints/{which}/model.safetensors"
-        assert (folder / name).read_bytes() == (trained.folder / name).read_bytes(), name
-    ours, theirs = (json.loads((each / "results.json").read_text()) for each in (folder, trained.folder))
-    for result in (ours, theirs):
-        del result["seconds"], result["wall_seconds"], result["tokens_per_second"], result["decoding"]
-    assert ours == theirs
-    assert curves(folder) == curves(trained.folder)
-
-
 @pytest.mark.reliability
 def test_a_full_disk_is_said_with_the_command_that_continues():
     """No file may grow beyond 6000 bytes, and so no weights can be saved."""
@@ -338,7 +325,8 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on_exactly(number, at, tr
     done = call(*shlex.split(again))
     assert done.status == 0, done.err
     assert f"resumed at step {at}" in done.err
-    same(folder, trained)
+    assert differences(trained.folder, folder) == []
+    assert curves(folder) == curves(trained.folder)
 
 
 # ------------------------------------------------------------------------------------------------ what is done to runs
