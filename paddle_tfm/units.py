@@ -162,3 +162,10 @@ def in_shell(path: Path) -> str:
     """A path as a word of a command that people copy: quoted where it must be, and no option where it begins with a
     dash."""
     return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
+
+
+def clock(seconds: float) -> str:
+    """1:05, or 2:03:09."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
