@@ -109,7 +109,7 @@ def outputs(step: Step, number: int, batches: Batches) -> list[Output]:
 
 
 @contextmanager
-def looking(model: Layer, look: Callable[[str, Layer, object, object], None]) -> Iterator[None]:
+def looking(model: Layer, look: Callable[..., Any]) -> Iterator[None]:
     """Within this block `look(path, layer, inputs, output)` is called at the end of each layer's `forward`."""
     hooks = [layer.register_forward_post_hook(partial(look, path)) for path, layer in model.named_sublayers()]
     try:
