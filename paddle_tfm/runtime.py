@@ -1,8 +1,8 @@
 """Settings that Paddle needs before its import, and the import without its start-up messages.
 
-Each setting has an effect only before Paddle's libraries load, and none overrides what the user has set, but for a
-number of threads with which OpenMP would crash; with PADDLE_TFM_KEEP_ENVIRONMENT=1 nothing is set at all. `SETTINGS` is
-the table that `paddle-tfm doctor` prints; docs/performance.md says how much time each saves.
+Each setting has an effect only before Paddle's libraries load, and none overrides what the user has set; with
+PADDLE_TFM_KEEP_ENVIRONMENT=1 nothing is set at all. `SETTINGS` is the table that `paddle-tfm doctor` prints;
+docs/performance.md says how much time each saves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOR_GPUS = (
     "For an NVIDIA GPU: pip install paddlepaddle-gpu==3.3.1 -i https://www.paddlepaddle.org.cn/packages/stable/cu126/ "
     "(PyPI's paddlepaddle-gpu stops at 2.6.2, which is too old)."
 )
-THREADS, MAX_THREADS = "OMP_NUM_THREADS", 4_096
+THREADS = "OMP_NUM_THREADS"
 KEEP_ENVIRONMENT = "PADDLE_TFM_KEEP_ENVIRONMENT"
 _HEAP, _HUGE_PAGE, _MADV_HUGEPAGE = 2 << 30, 2 << 20, 14
 _MALLOC = {"M_TRIM_THRESHOLD": (-1, -1), "M_TOP_PAD": (-2, 256 << 20), "M_MMAP_MAX": (-4, 0)}
@@ -75,10 +75,11 @@ def prepare() -> None:
     if SETTINGS:
         return
     keep = keeps_environment()
-    _drop_unusable_threads()
+    if not os.environ.get(THREADS):
+        os.environ.pop(THREADS, None)  # empty is not set
     too_late = "paddle" in sys.modules and not keep
     settings = [
-        Setting("OMP_NUM_THREADS", str(physical_cores()), "Paddle uses one thread by default"),
+        Setting(THREADS, str(physical_cores()), "Paddle uses one thread by default"),
         Setting(
             blas.VARIABLE,
             blas.Processor.read().setting,
@@ -117,19 +118,10 @@ def python() -> list[str]:
 
 
 def threads() -> int:
-    """The number of threads that Paddle uses, or will use, in this process."""
-    number = whole_number(os.environ.get(THREADS, "").partition(",")[0].strip(), 1, MAX_THREADS)
+    """The number of threads that Paddle uses, or will use, in this process; of several, `4,2`, those of nested loops
+    do not count."""
+    number = whole_number(os.environ.get(THREADS, "").partition(",")[0].strip(), 1, 4_096)
     return number or (1 if keeps_environment() else physical_cores())
-
-
-def _drop_unusable_threads() -> None:
-    """Forget a number of threads with which OpenMP would crash, or none; several, `4,2`, are those of nested loops."""
-    numbers = os.environ.get(THREADS, "")
-    if numbers and all(whole_number(number.strip(), 1, MAX_THREADS) for number in numbers.split(",")):
-        return
-    os.environ.pop(THREADS, None)
-    if numbers:
-        warnings.warn(f"{THREADS}={numbers}: must be 1 to {MAX_THREADS:,}; it is taken as not set", stacklevel=4)
 
 
 @contextmanager
@@ -147,7 +139,7 @@ def variable(name: str, value: str) -> Iterator[None]:
 
 def threads_for(workers: int) -> AbstractContextManager[None]:
     """Within this block, each of `workers` processes that are started has an equal part of the threads."""
-    return variable("OMP_NUM_THREADS", str(max(1, threads() // workers)))
+    return variable(THREADS, str(max(1, threads() // workers)))
 
 
 def _keep_freed_memory() -> None:

@@ -168,3 +168,10 @@ def as_typed(folder: Path) -> Path:
     """A folder as short as the user would type it: from the working folder, where it is in that."""
     folder = folder.resolve()
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+
+
+def clock(seconds: float) -> str:
+    """1:05, or 2:03:09."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

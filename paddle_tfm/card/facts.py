@@ -12,8 +12,7 @@ from paddle_tfm.files import read_json
 from paddle_tfm.imports import PROOF
 from paddle_tfm.language import _
 from paddle_tfm.predictions import predictions_of
-from paddle_tfm.runs.about import read_about
-from paddle_tfm.runs.forms import read_results
+from paddle_tfm.runs.forms import read_about, read_results
 from paddle_tfm.runs.logs import read_rows
 
 DECODER_ONLY, ENCODER_ONLY = "decoder-only", "encoder-only"

@@ -77,11 +77,6 @@ def adjustment(comparison: Comparison) -> str:
     return _(", adjusted for {reasons}").format(reasons=_(" and ").join(reasons)) if reasons else ""
 
 
-def clock(seconds: float) -> str:
-    """Minutes and seconds: 1:05."""
-    return f"{round(seconds) // 60}:{round(seconds) % 60:02}"
-
-
 def seeds(numbers: Sequence[int]) -> str:
     """Each seed, or how many they are."""
     return ", ".join(map(str, numbers)) if len(numbers) <= 5 else counted(len(numbers), "seed")
@@ -128,7 +123,7 @@ def table(comparison: Comparison) -> Table[Row]:
         *(metric(comparison, name, 20) for name in others if name not in measured),
         column("parameters", None, "{:,}".format, 50, right=True, of=lambda row: row.parameters),
         column("tokens_per_second", "tokens/s", "{:,.0f}".format, 30, right=True, of=lambda row: row.tokens_per_second),
-        column("seconds", "time", clock, 40, right=True, of=lambda row: row.seconds),
+        column("seconds", "time", units.clock, 40, right=True, of=lambda row: row.seconds),
         column("seeds", None, seeds, 45, right=True, of=lambda row: row.seeds),
         Column("diverged", lost, lambda row: {"diverged": row.diverged}, importance, right=True),
     ]

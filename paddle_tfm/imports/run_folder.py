@@ -24,8 +24,8 @@ from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.runs import checkpoint
+from paddle_tfm.runs.forms import Progress
 from paddle_tfm.runs.logs import LOGS, append_row
-from paddle_tfm.runs.progress import Progress
 from paddle_tfm.train.evaluate import Scorer
 from paddle_tfm.train.finish import FinalTests, results_of, write_results
 from paddle_tfm.train.run import Run, write_start

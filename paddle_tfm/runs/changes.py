@@ -32,12 +32,12 @@ class Gap(NamedTuple):
 def facts(identity: Mapping[str, Any]) -> dict[str, dict[str, object]]:
     """What an identity says beside the recipe: section → what → how it is. A section of which it says nothing is
     empty."""
-    hashes = {f"{TEXTS}{split}": texts for split, texts in _mapping(identity, "data").items()}
+    hashes = {f"{TEXTS}{split}": texts for split, texts in identity.get("data", {}).items()}
     hashes |= {VOCABULARY: identity[VOCABULARY]} if identity.get(VOCABULARY) else {}
     hashes |= {FIRST_WEIGHTS: identity["start"]["weights"]} if identity.get("start") else {}
     hashes |= {CONTINUED: ", ".join(f"{each['steps']:,}" for each in identity.get("continued", []))}
     return {
-        PLUGINS: dict(components(identity)),
+        PLUGINS: dict(identity.get("components", {})),
         DATA: {what: str(value)[:12] for what, value in hashes.items() if value},
         BUILD: {key: identity[key] for key in OF_A_BUILD if identity.get(key)},
     }
@@ -129,13 +129,3 @@ def rounding(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         ),
     }
     return [sentence for key, sentence in sentences.items() if then[key] != now[key]]
-
-
-def components(identity: Mapping[str, Any]) -> dict[str, str]:
-    """component → provider; empty if the file is damaged."""
-    return _mapping(identity, "components")
-
-
-def _mapping(identity: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = identity.get(key)
-    return value if isinstance(value, dict) else {}

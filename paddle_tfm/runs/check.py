@@ -9,15 +9,14 @@ from typing import Any, NamedTuple
 from paddle_tfm.data.codec import Codec
 from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import PARTIAL, content
+from paddle_tfm.files import PARTIAL, content, read_json
 from paddle_tfm.language import _, counted
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
 from paddle_tfm.runs import manifest
-from paddle_tfm.runs.about import About
 from paddle_tfm.runs.changes import changes, rounding
 from paddle_tfm.runs.folders import plan_of
-from paddle_tfm.runs.forms import IDENTITY, RESULTS, Results, read_form, read_stored_identity
+from paddle_tfm.runs.forms import ABOUT, IDENTITY, RESULTS, read_stored_identity
 from paddle_tfm.runs.identity import identity, read_identity
 from paddle_tfm.runs.logs import LOGS, rows_of
 
@@ -93,10 +92,10 @@ def _log(path: Path) -> Finding:
 
 def _forms(folder: Path) -> Iterator[Finding]:
     """Whether what a report says of the run can be read, and is as it was saved."""
-    for name, form, keys in (("results.json", Results, ("variant", "valid", "test")), ("about.json", About, ())):
+    for name, keys in ((RESULTS, ("variant", "valid", "test")), (ABOUT, ())):
         if (folder / name).exists():
             try:
-                read_form(folder / name, form, keys)
+                read_json(folder / name, keys)
                 yield Finding("ok", name, _("can be read"))
             except UserError as error:
                 yield Finding("bad", name, str(error))

@@ -1,46 +1,23 @@
-"""The form of a JSON file: the type of each field, checked where the file is read; and the forms of `results.json` and
-`identity.json`. Those of other files stand beside what reads them. Needs no Paddle."""
+"""The JSON files of a run: `results.json`, `identity.json`, `about.json`, and `state.json` of its checkpoints; and the
+form of a file whose fields are checked where it is read. Needs no Paddle."""
 
 from __future__ import annotations
 
-import math
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import read_json
 from paddle_tfm.language import _
 
-RESULTS, IDENTITY = "results.json", "identity.json"
+RESULTS, IDENTITY, ABOUT = "results.json", "identity.json", "about.json"
+NUM_SAMPLES = 3  # training examples in `about.json`
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-WANTED = {  # by pydantic's name of the error, where its own sentence is of Python
-    "too_short": "must have {min_length} entries or more",
-    "too_long": "must have at most {max_length} entries",
-    "model_type": "must be a mapping",
-    "dict_type": "must be a mapping",
-}
-LARGEST = 1e150  # of a finite number: larger ones cannot be squared, nor many be added
-Amount = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
-Caveats = dict[str, dict[str, Count]]  # `paddle_tfm.caveats`: of what → counts
-
-
-def is_countable(value: float) -> bool:
-    """Whether a number can be counted with: it is not larger than LARGEST, unless it is infinite, or it is NaN."""
-    return not LARGEST < abs(value) < math.inf
-
-
-def _countable(value: float) -> float:
-    if not is_countable(value):
-        raise PydanticCustomError("countable", f"must be at most {LARGEST:g} in size, or infinite")
-    return value
-
-
-Score = Annotated[float, AfterValidator(_countable)]
+WANTED = "must be a mapping"  # where pydantic's own sentence is of Python
 
 
 class Form(BaseModel):
@@ -49,90 +26,43 @@ class Form(BaseModel):
     model_config = ConfigDict(strict=True)
 
 
-class Decoding(Form):
-    """How long the search of the test split took."""
+class Progress(Form):
+    """How far a training is: saved with every checkpoint, under these names.
 
-    sentences: Count = 0
+    Args:
+        step: optimizer steps so far. epoch, position: of the stream of batches. tokens: real target tokens so far.
+        seconds: time of the optimizer steps; `wall_seconds` of everything.
+        best: the rank of the best evaluation, `valid` its metrics, `caveats` what must stand beside them, `best_step`
+            its step; `stale` counts those since.
+        evaluated: whether the evaluation at `step`, if there is one, is done.
+        snapshots: the steps whose weights are stored in checkpoints to be averaged.
+    """
+
+    step: Count = 0
+    epoch: Count = 0
+    position: Count = 0
     tokens: Count = 0
-    seconds: Amount = 0.0
+    seconds: float = 0.0
+    wall_seconds: float = 0.0
+    best: list[float] | None = None
+    best_step: Count = 0
+    valid: dict[str, float] = {}
+    evaluated: bool = True
+    stale: Count = 0
+    snapshots: list[Count] = []
+    caveats: dict[str, dict[str, Count]] = {}
 
+    def improved(self, rank: list[float], metrics: Mapping[str, float], caveats: Mapping[str, Any]) -> bool:
+        """Whether an evaluation is the best so far, by its rank; if so, `best`, `valid` and `caveats` are of it now."""
+        better = self.best is None or rank > self.best
+        if better:
+            self.best, self.valid, self.caveats = rank, dict(metrics), dict(caveats)
+        return better
 
-class FurtherResults(Form):
-    """A further test: of which texts, in what batches, and its scores."""
-
-    texts: str = ""
-    data: str = ""
-    examples: Count = 0
-    max_rows: Count | None = None
-    padding: Count = 0
-    max_length: Count | None = None
-    drift: Score = 0.0
-    changed_outputs: Count = 0
-    scores: dict[str, Score] = {}
-
-
-class Pieces(Form):
-    """How the references of the final scores are cut: into how many pieces, and their hash."""
-
-    number: Count = 0
-    sha256: str = ""
-
-
-class Continued(Form):
-    """Where a finished run was given more steps: after how many, and the hash of its identity until then."""
-
-    steps: Count
-    identity: str
-
-
-class Results(Form):
-    """`results.json`. A score may be infinite, or NaN."""
-
-    recipe: str = ""
-    variant: str = ""
-    size: str | None = None
-    seed: int = 0
-    data: str = ""
-    steps: Count = 0
-    parameters: Count = 0
-    matrix_parameters: Count = 0
-    tokens: Amount = 0
-    seconds: Amount = 0.0
-    wall_seconds: Amount = 0.0
-    tokens_per_second: Amount = 0.0
-    decoding: Decoding = Decoding()
-    dropped: dict[str, Count] = {}
-    diverged: str | None = None
-    directions: dict[str, bool] = {}
-    units: dict[str, str] = {}
-    signatures: dict[str, str] = {}
-    per_piece: list[str] = []
-    pieces: Pieces = Pieces()
-    valid: dict[str, Score] = {}
-    test: dict[str, Score] = {}
-    tests: dict[str, FurtherResults] = {}
-    caveats: dict[str, Caveats] = {}  # of the scores of a split, or of `test@name`
-    start: dict[str, Any] = {}  # `train.start.Start`
-    continued: list[Continued] = []
-
-
-class Identity(Form):
-    """`identity.json`."""
-
-    hash: str = ""
-    recipe: str = ""
-    components: dict[str, str] = {}
-    data: dict[str, str] = {}
-    paddle: str = ""
-    blas: str = ""
-    products: str = ""
-    shards: Count = 0
-    threads: Count = 0
-    processes: Count = 0
-    plugin_files: dict[str, str] = {}
-    vocabulary: str = ""
-    start: dict[str, Any] = {}
-    continued: list[Continued] = []
+    @property
+    def tokens_per_second(self) -> float:
+        """Real target tokens per second of training; 0 before the first step."""
+        return self.tokens / self.seconds if self.seconds else 0.0
 
 
 def read_form(path: Path, form: type[Form], keys: Iterable[str] = ()) -> dict[str, Any]:
@@ -145,18 +75,18 @@ def read_form(path: Path, form: type[Form], keys: Iterable[str] = ()) -> dict[st
     try:
         form.model_validate(stored)
     except ValidationError as error:
-        raise damaged(path, error) from error
+        raise _damaged(path, error) from error
     return stored
 
 
-def damaged(path: Path, error: ValidationError) -> UserError:
+def _damaged(path: Path, error: ValidationError) -> UserError:
     """The sentence on the first field of a file that is not of its type."""
     first = error.errors(include_url=False)[0]
     where = ".".join(map(str, first["loc"]))
     if first["type"] == "missing":
         return UserError(_("{path}: damaged: it lacks `{where}`").format(path=path, where=where))
-    wanted = WANTED.get(first["type"], first["msg"].replace("Input should be", "must be"))
-    wanted = wanted.format(**first.get("ctx", {}))
+    is_mapping = first["type"] in ("model_type", "dict_type")
+    wanted = WANTED if is_mapping else first["msg"].replace("Input should be", "must be")
     return UserError(
         _("{path}: damaged: `{where}` {wanted}, but is {value}").format(
             path=path, where=where, wanted=wanted, value=reprlib.repr(first["input"])
@@ -165,10 +95,19 @@ def damaged(path: Path, error: ValidationError) -> UserError:
 
 
 def read_results(run: Path, keys: Iterable[str] = ()) -> dict[str, Any]:
-    """The results of the run in a folder; raises as `read_form` does."""
-    return read_form(run / RESULTS, Results, keys)
+    """The results of the run in a folder. Raises UserError: they cannot be read, or lack one of `keys`."""
+    return read_json(run / RESULTS, keys)
 
 
 def read_stored_identity(run: Path, keys: Iterable[str] = ()) -> dict[str, Any]:
-    """From what the run in a folder was trained; raises as `read_form` does."""
-    return read_form(run / IDENTITY, Identity, keys)
+    """From what the run in a folder was trained. Raises as `read_results`."""
+    return read_json(run / IDENTITY, keys)
+
+
+def read_about(run: Path) -> dict[str, Any]:
+    """What a report says of a run beside its numbers: texts, machine, time; none of it changes a number. Empty where
+    there is none, or where it is damaged: a report can do without."""
+    try:
+        return read_json(run / ABOUT)
+    except UserError:
+        return {}

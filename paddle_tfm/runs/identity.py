@@ -14,7 +14,7 @@ from paddle_tfm import blas, place, processes, runtime
 from paddle_tfm.kernels.cpu import products
 from paddle_tfm.recipe.plan import Plan
 from paddle_tfm.registry import Registry
-from paddle_tfm.runs.changes import DESCRIPTIVE_KEYS, components
+from paddle_tfm.runs.changes import DESCRIPTIVE_KEYS
 from paddle_tfm.runs.forms import read_stored_identity
 
 HISTORY = ("start", "continued")  # of an identity, where there is one
@@ -85,7 +85,7 @@ def history_of(stored: Mapping[str, Any]) -> dict[str, Any]:
 def missing_plugins(stored: Mapping[str, Any], registry: Registry) -> str:
     """What to add so that a run's components are known: `--plugin FILE.py` for each file that it was trained with, or
     the names of plugins to install; "" if none is missing."""
-    plugins = dict.fromkeys(provider.split(" ")[0] for provider in components(stored).values())
+    plugins = dict.fromkeys(provider.split(" ")[0] for provider in stored["components"].values())
     missing = [plugin for plugin in plugins if plugin not in registry.plugins.providers]
     files = stored.get("plugin_files", {})
     return " ".join(f"--plugin {files[plugin]}" if plugin in files else f"plugin '{plugin}'" for plugin in missing)

@@ -13,8 +13,7 @@ from typing import Any
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import PARTIAL, json_text, remove, sha256, sync, write_whole
 from paddle_tfm.language import _
-from paddle_tfm.runs.forms import IDENTITY, RESULTS, Count, Form, read_form
-from paddle_tfm.runs.progress import Progress
+from paddle_tfm.runs.forms import IDENTITY, RESULTS, Count, Form, Progress, read_form
 
 FILE = "manifest.json"
 STATE, WEIGHTS = "state.json", "model.safetensors"

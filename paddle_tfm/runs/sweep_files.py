@@ -11,7 +11,7 @@ from pydantic import ConfigDict, ValidationError
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, read_json, write_whole
-from paddle_tfm.runs.forms import Amount, Count, Form, read_form
+from paddle_tfm.runs.forms import Count, Form, read_form
 
 COMMAND_FILE, LOOKS_FILE, SOLUTIONS_FILE = "command.json", "looks.json", "equal.json"
 NOT_REPRODUCIBLE = (
@@ -101,8 +101,8 @@ class Solution(Form):
     setting: str
     was: int
     value: Count
-    wanted: Amount
-    reached: Amount
+    wanted: float
+    reached: float
     origin: str
 
     def sentence(self, variant: str) -> str:

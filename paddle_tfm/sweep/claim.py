@@ -13,20 +13,11 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from paddle_tfm.errors import UserError
-from paddle_tfm.files import json_text, naming
+from paddle_tfm.files import json_text, naming, read_json
 from paddle_tfm.language import _
-from paddle_tfm.runs.forms import Count, Form, read_form
 
 FILE = "claim.json"
 TRIES, PAUSE = 5, 0.05  # whoever asks whether a run is claimed locks its claim for an instant
-
-
-class Claim(Form):
-    """`claim.json`."""
-
-    host: str
-    pid: Count
-    since: str
 
 
 class Owner(NamedTuple):
@@ -49,31 +40,8 @@ class Owner(NamedTuple):
         return _("process {pid} on {host}").format(pid=self.pid, host=self.host)
 
 
-class Held(NamedTuple):
-    """A claim that is ours, its file open and locked."""
-
-    path: Path
-    file: TextIO
-
-    def is_ours(self) -> bool:
-        """Whether the file that we hold is still the one in the folder."""
-        try:
-            return os.path.samestat(os.fstat(self.file.fileno()), self.path.lstat())
-        except OSError:
-            return False
-
-    def require(self) -> None:
-        """Raises UserError where the folder was removed or moved away; another run may be in its place."""
-        if not self.is_ours():
-            text = _(
-                "{parent} was removed or moved while it was being trained, or its {file} was; nothing more is "
-                "written there"
-            )
-            raise UserError(text.format(parent=self.path.parent, file=FILE))
-
-
 @contextmanager
-def claimed(folder: Path) -> Iterator[Held]:
+def claimed(folder: Path) -> Iterator[None]:
     """Within this block the run in `folder` is ours. The system holds the lock and drops it when the process ends, in
     whatever way, so that a killed one keeps nobody out; other machines see it as far as their file system carries
     locks (NFS does). One that has no locks at all keeps nobody out either.
@@ -83,16 +51,14 @@ def claimed(folder: Path) -> Iterator[Held]:
     """
     path = folder / FILE
     file = _locked(path)
-    held = Held(path, file)
     since = datetime.now(timezone.utc).isoformat(timespec="seconds")
     try:
         with naming(path):
             file.write(json_text({"host": platform.node(), "pid": os.getpid(), "since": since}))
             file.flush()
-        yield held
+        yield
     finally:
-        if held.is_ours():
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         file.close()
         with suppress(OSError):  # only where nothing was written into it, nor beside it
             folder.rmdir()
@@ -106,7 +72,7 @@ def owner(folder: Path) -> Owner | None:
         return None
     holds = _is_locked(path)
     try:
-        stored = read_form(path, Claim)
+        stored = read_json(path, ("host", "pid", "since"))
         return Owner(stored["host"], stored["pid"], stored["since"], holds)
     except UserError:  # it is being written
         return Owner("?", 0, "", holds)

@@ -91,8 +91,7 @@ def nearest(
     quantity: Callable[[int], float], wanted: float, start: int, step: int = 1, most: int = 2**20
 ) -> tuple[int, float]:
     """The multiple of `step`, at least one and at most `most`, whose `quantity` is nearest to `wanted`, and what it is
-    there. A quantity that is a line is asked about five times: between two numbers that hold it, the next one asked is
-    where a line would have it, and half way where that was of little use.
+    there.
 
     Raises:
         Unreachable: all numbers are on one side of it.
@@ -117,14 +116,9 @@ def nearest(
     if not at(low) <= wanted <= at(high):
         place = min((low, high), key=lambda each: abs(at(each) - wanted))
         raise Unreachable(place * step, at(place))
-    halve = False
     while high - low > 1:
-        share = (wanted - at(low)) / ((at(high) - at(low)) or 1.0)
-        middle = (low + high) // 2 if halve else round(low + share * (high - low))
-        middle = min(max(middle, low + 1), high - 1)
-        width = high - low
+        middle = (low + high) // 2
         low, high = (middle, high) if at(middle) <= wanted else (low, middle)
-        halve = not halve and high - low > width // 2
     place = min((low, high), key=lambda each: abs(at(each) - wanted))
     return place * step, at(place)
 

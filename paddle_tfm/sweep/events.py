@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddle_tfm.hookspecs import hookimpl
-from paddle_tfm.runs.about import read_about
+from paddle_tfm.runs.forms import read_about
 
 if TYPE_CHECKING:
     from paddle_tfm.recipe.plan import Plan

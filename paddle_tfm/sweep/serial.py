@@ -12,7 +12,7 @@ from paddle_tfm.protocols import Outcome
 from paddle_tfm.recipe.plan import Plan, plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.cells import Cell, OncePerTexts
-from paddle_tfm.sweep.claim import Held, claimed
+from paddle_tfm.sweep.claim import claimed
 from paddle_tfm.sweep.events import Card, Event, Watcher
 from paddle_tfm.train.fit import remarks
 from paddle_tfm.train.ranks.rank_zero import Ranks
@@ -51,9 +51,9 @@ class Serial:
         try:
             corpus_of = OncePerTexts(self._load)
             for cell in cells:
-                with claimed(cell.folder) as held:
+                with claimed(cell.folder):
                     plan = plan_run(cell.spec, self.registry)
-                    self._train(cell, plan, corpus_of(plan), held)
+                    self._train(cell, plan, corpus_of(plan))
                 yield Outcome(cell)
         finally:
             manager.unregister(watcher)
@@ -66,7 +66,7 @@ class Serial:
             self.report(sentence)
         return corpus
 
-    def _train(self, cell: Cell, plan: Plan, corpus: Corpus, held: Held) -> None:
+    def _train(self, cell: Cell, plan: Plan, corpus: Corpus) -> None:
         resume = self.resume or cell.is_begun  # by another command, since the sweep was begun
         run = create(plan, cell.folder, corpus, resume)
         run.processes = 1 if self.others is None else self.others.size
@@ -85,9 +85,4 @@ class Serial:
         if cell.is_finished:
             self.on_event(Event("finished", Card.of(cell.folder, plan, plan.settings.train.steps)))
             return
-
-        def stop() -> bool:
-            held.require()
-            return self.stop()
-
-        Trainer(run, self.registry.plugins, stop, self.report, self.strict, self.others).train(resume=resume)
+        Trainer(run, self.registry.plugins, self.stop, self.report, self.strict, self.others).train(resume=resume)

@@ -15,8 +15,7 @@ from paddle_tfm.files import opened
 from paddle_tfm.language import _
 from paddle_tfm.recipe import yaml_lines
 from paddle_tfm.runs import manifest
-from paddle_tfm.runs.about import read_about
-from paddle_tfm.runs.forms import read_results
+from paddle_tfm.runs.forms import ABOUT, read_about, read_results
 from paddle_tfm.runs.logs import NewRows
 from paddle_tfm.sweep import claim
 
@@ -112,7 +111,7 @@ class RunReader:
             loss=self.last.get("loss"),
             best=str((begun.get("evaluate") or {}).get("best", "loss")),
             valid=self.valid,
-            units=self._made("about.json", lambda path: read_about(path.parent).get("units")) or {},
+            units=self._made(ABOUT, lambda path: read_about(path.parent).get("units")) or {},
         )
         return self._owned(standing, owner)
 
@@ -183,7 +182,7 @@ class RunReader:
 
     def _quiet(self) -> float:
         """Seconds since the last sign of it."""
-        signs = ("metrics.jsonl", claim.FILE, "about.json", "checkpoints/last/state.json")
+        signs = ("metrics.jsonl", claim.FILE, ABOUT, "checkpoints/last/state.json")
         times = [path.stat().st_mtime for path in map(self.folder.joinpath, signs) if path.exists()]
         return max(0.0, time.time() - max(times, default=time.time()))
 

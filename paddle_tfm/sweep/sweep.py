@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from paddle_tfm import protocols, runtime
 from paddle_tfm.data import datasets
@@ -23,8 +24,10 @@ from paddle_tfm.sweep.cells import Cell, OncePerTexts
 from paddle_tfm.sweep.check import check, remarks, trial_problems
 from paddle_tfm.sweep.equal import equalized
 from paddle_tfm.sweep.events import Card, Event
-from paddle_tfm.sweep.supervisor import Supervisor
+from paddle_tfm.sweep.follow import Follower
+from paddle_tfm.sweep.serial import Serial
 from paddle_tfm.sweep.tuning import Tuning
+from paddle_tfm.sweep.workers import Workers
 from paddle_tfm.train import start
 from paddle_tfm.train.ranks.rank_zero import Ranks
 from paddle_tfm.train.trainer import Interrupted
@@ -35,7 +38,7 @@ class RunsFailed(UserError):
 
 
 @dataclass
-class Sweep(Supervisor):
+class Sweep(protocols.Supervisor):
     """The trainings of a recipe below one folder.
 
     Args:
@@ -68,6 +71,7 @@ class Sweep(Supervisor):
     others: Ranks | None = None
     undecided: Undecided = lambda cells: {cell.spec.variant for cell in cells}
     tuning: Tuning | None = field(default=None, init=False, repr=False)
+    followers: dict[str, Follower] = field(default_factory=dict, init=False, repr=False)  # of what the executor has
 
     # -------------------------------------------------------------------------------------------- what is to be trained
 
@@ -249,6 +253,37 @@ class Sweep(Supervisor):
                     number=len(missing), runs=len(cells), names=", ".join(names)
                 )
             )
+
+    def outcomes(self, cells: Sequence[Cell]) -> Iterator[protocols.Outcome]:
+        """How each cell ended, as the executor says it, after all that its run has to show; without one, by `train`."""
+        if self.executor is None:
+            yield from self.train(cells)
+            return
+        self.followers = {cell.name: Follower(cell, self.registry, self.on_event) for cell in cells}
+        for outcome in self.executor.run(cells, self):
+            self.follow(outcome.cell)
+            yield outcome
+
+    def follow(self, cell: protocols.Cell) -> None:
+        """Show how far a run is that another process trains."""
+        if cell.name in self.followers:
+            self.followers[cell.name].look()
+
+    def train(self, cells: Iterable[protocols.Cell]) -> Iterator[protocols.Outcome]:
+        """Train cells on this machine: in this process, or `workers` side by side in processes of their own.
+
+        Raises:
+            UserError: what is wrong with a run. The others have stopped, and `resume` continues.
+            Interrupted: `stop` said so, and a checkpoint of every run is saved.
+        """
+        ours = cast("list[Cell]", list(cells))
+        for cell in ours:
+            self.followers.pop(cell.name, None)  # its events come without
+        options = self.resume, self.strict, self.stop, self.report, self.on_event
+        workers = min(self.workers, len(ours))
+        if workers > 1:
+            return Workers(workers, self.plugin_files, self.device, *options).run(ours)
+        return Serial(self.registry, *options, self.others).run(ours)
 
     def _trained_otherwise(self, cell: Cell) -> str:
         """How a run that was finished elsewhere differs from what was asked for, as where that machine has another

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddle_tfm import runtime
 from paddle_tfm.files import json_text, write_whole
-from paddle_tfm.runs.about import FILE, NUM_SAMPLES, read_about
+from paddle_tfm.runs.forms import ABOUT, NUM_SAMPLES, read_about
 from paddle_tfm.text_lengths import MEASURES
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def write_about(run: Run) -> None:
 
     paddle_compat.reset_peak_memory()  # `write_peak_memory` ends the measurement
     stored = read_about(run.folder).get("trainings", [])
-    path, units = run.folder / FILE, {name: metric.unit for name, metric in run.metrics().items()}
+    path, units = run.folder / ABOUT, {name: metric.unit for name, metric in run.metrics().items()}
     write_whole(path, json_text({**_texts(run), "units": units, "trainings": [*stored, _training(run.processes)]}))
 
 
@@ -39,7 +39,7 @@ def write_peak_memory(folder: Path) -> None:
     about, peak = read_about(folder), paddle_compat.peak_memory()
     if peak is not None and about.get("trainings"):
         about["trainings"][-1]["peak_memory_mib"] = round(peak / 2**20, 2)
-        write_whole(folder / FILE, json_text(about))
+        write_whole(folder / ABOUT, json_text(about))
 
 
 def _texts(run: Run) -> dict[str, Any]:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import paddle
 from paddle import Tensor
-from pydantic import Field
+from paddle.nn import Layer
 
 from paddle_tfm.data.batches import Batch, packed, unpacked
 from paddle_tfm.errors import UserError
+from paddle_tfm.files import read_json
 from paddle_tfm.runs import checkpoint, manifest
-from paddle_tfm.runs.forms import Count, Form, read_form
 from paddle_tfm.train.running_statistics import undone
 from paddle_tfm.train.state import TrainingState
 from paddle_tfm.train.step import Step
@@ -29,22 +31,6 @@ from paddle_tfm.units import in_shell
 
 FOLDER = "diverged"  # among a run's checkpoints
 Batches = Sequence[Batch[np.ndarray]]
-
-
-class BesideArrays(Form):
-    """What a batch has beside its arrays."""
-
-    extra: Count
-    tokens: Count
-
-
-class Diverged(Form):
-    """`state.json` of a step that could not be made, in what other checkpoints do not have."""
-
-    failed_step: Count
-    sentence: str
-    origin: str
-    batches: Annotated[list[BesideArrays], Field(min_length=1)]
 
 
 def not_finite(metrics: Mapping[str, Any], step: int) -> str | None:
@@ -75,12 +61,12 @@ def keep(state: TrainingState, step: int, batches: Batches, sentence: str, repor
 
 
 def read_kept(folder: Path) -> tuple[dict[str, Any], list[Batch[np.ndarray]]]:
-    """What is known of a step that was kept (`Diverged`), and its batches.
+    """What is known of a step that was kept, and its batches.
 
     Raises:
         UserError: they are missing or broken.
     """
-    state, arrays = read_form(folder / manifest.STATE, Diverged), checkpoint.load_arrays(folder, "batches")
+    state, arrays = read_json(folder / manifest.STATE), checkpoint.load_arrays(folder, "batches")
     return state, unpacked(state["batches"], arrays)
 
 
@@ -109,26 +95,28 @@ def outputs(step: Step, number: int, batches: Batches) -> list[Output]:
     afterwards. Nothing is updated. A layer of which only other methods than `forward` are called is not seen."""
     seen: list[Output] = []
 
-    def listen(path: str):
-        def hook(layer, inputs, output) -> None:
-            numbers = list(arrays(output))
-            wrong = sum(_wrong(array, path) for array in numbers)
-            finite = all(not _wrong(array, path) for array in arrays(inputs))
-            seen.append(
-                Output(path, type(layer).__name__, _largest(numbers), wrong, sum(a.size for a in numbers), finite)
-            )
-
-        return hook
+    def look(path: str, layer: Layer, inputs: object, output: object) -> None:
+        numbers = list(arrays(output))
+        wrong = sum(_wrong(array, path) for array in numbers)
+        finite = all(not _wrong(array, path) for array in arrays(inputs))
+        seen.append(Output(path, type(layer).__name__, _largest(numbers), wrong, sum(a.size for a in numbers), finite))
 
     step.clear()
-    hooks = [layer.register_forward_post_hook(listen(path)) for path, layer in step.model.named_sublayers()]
+    buffers = step.model.built_buffers().values()
+    with looking(step.model, look), undone(buffers), np.errstate(invalid="ignore", over="ignore"):
+        Step.backward(step, number, batches)
+    return seen
+
+
+@contextmanager
+def looking(model: Layer, look: Callable[..., Any]) -> Iterator[None]:
+    """Within this block `look(path, layer, inputs, output)` is called at the end of each layer's `forward`."""
+    hooks = [layer.register_forward_post_hook(partial(look, path)) for path, layer in model.named_sublayers()]
     try:
-        with undone(step.model.built_buffers().values()), np.errstate(invalid="ignore", over="ignore"):
-            Step.backward(step, number, batches)
+        yield
     finally:
         for hook in hooks:
             hook.remove()
-    return seen
 
 
 def origin(step: Step, number: int, batches: Batches) -> str:

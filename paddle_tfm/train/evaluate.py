@@ -23,7 +23,6 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.predictions import is_right, squeezed
 from paddle_tfm.protocols import Hypothesis, Likelihood, Metric, Prediction, Search
 from paddle_tfm.protocols.metric import NO_LIKELIHOOD
-from paddle_tfm.runs.forms import LARGEST, is_countable
 from paddle_tfm.search.decoding import decode_all, worker_batches
 from paddle_tfm.train.fit import reach_of
 from paddle_tfm.train.run import Run
@@ -169,11 +168,6 @@ def score(
             values[name] = float(metric.compute(predictions, likelihood or NO_LIKELIHOOD))
         except ValueError as error:
             raise UserError(_("metric '{name}': {error}").format(name=name, error=error)) from error
-        if not is_countable(values[name]):
-            sentence = _("is {value:g}, but a value must be at most {most:g} in size, or infinite").format(
-                value=values[name], most=LARGEST
-            )
-            raise UserError(_("metric '{name}' {sentence}").format(name=name, sentence=sentence))
     return values
 
 

@@ -19,7 +19,7 @@ from paddle_tfm.predictions import predictions_file, write_predictions
 from paddle_tfm.protocols import Prediction, Search
 from paddle_tfm.recipe.sections.further_tests import FurtherTest
 from paddle_tfm.runs import checkpoint, manifest
-from paddle_tfm.runs.progress import Progress
+from paddle_tfm.runs.forms import Progress
 from paddle_tfm.train import running_statistics
 from paddle_tfm.train.about import write_peak_memory
 from paddle_tfm.train.evaluate import DecodingTime, Scorer, caveats, log_probs, signatures

@@ -14,8 +14,8 @@ import paddle
 from paddle_tfm.files import remove, sync
 from paddle_tfm.model.size import trained_parameters
 from paddle_tfm.runs import checkpoint, manifest
+from paddle_tfm.runs.forms import Progress
 from paddle_tfm.runs.logs import LOGS, append_row, cut_rows
-from paddle_tfm.runs.progress import Progress
 from paddle_tfm.train import running_statistics
 from paddle_tfm.train.moving_average import MovingAverage
 from paddle_tfm.train.run import Run

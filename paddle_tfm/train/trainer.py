@@ -49,7 +49,7 @@ class Trainer:
         run: from `train.run.create`.
         plugins: their listeners are notified of events.
         stop: called after each step, and within an evaluation; if it returns True, a checkpoint is saved and
-            `Interrupted` is raised. It may raise, and nothing more is written.
+            `Interrupted` is raised.
         report: called with a sentence about an event that the user should know of.
         strict: whether an exception of a listener ends the training.
         others: the other ranks of a run that several processes train.

@@ -10,27 +10,24 @@ from google.protobuf.message import DecodeError
 from visualdl.proto.record_pb2 import Record
 
 HEADER = struct.Struct("<Q")  # before each record: its number of bytes
-LARGEST_RECORD = 1 << 26  # bytes: an image has some thousands
 
 
 def read_records(folder: Path) -> Iterator[Record]:
     """The whole records of the newest file in `folder`, one after the other; what a killed process left half written is
     skipped, and so is all that follows what is no record."""
-    files = sorted(file for file in folder.glob("vdlrecords.*.log") if file.is_file())  # a pipe would be waited for
+    files = sorted(folder.glob("vdlrecords.*.log"))
     if not files:
         return
     with files[-1].open("rb") as file:
         while len(header := file.read(HEADER.size)) == HEADER.size:
             (length,) = HEADER.unpack(header)
-            content = file.read(length) if length <= LARGEST_RECORD else b""
+            content = file.read(length)
             if not content or len(content) < length:
                 return
             try:
-                record = Record.FromString(content)
+                yield Record.FromString(content)
             except DecodeError:
                 return
-            if len(record.values) == 1:
-                yield record
 
 
 def to_keep(records: Iterable[Record], step: int, evaluations: Collection[int]) -> list[Record]:

@@ -7,8 +7,8 @@ import fcntl
 import io
 import os
 import pty
+import signal
 import struct
-import subprocess
 import sys
 import termios
 from pathlib import Path
@@ -58,27 +58,33 @@ def call(*arguments: object, stdin: str | bytes = b"") -> Done:
     return Done(status, *texts)
 
 
-def in_terminal(width: int, *arguments, **variables) -> str:
-    """What a terminal of that many columns gets, escapes and all."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
-    command = [sys.executable, "-m", "paddle_tfm", *map(str, arguments)]
-    environment |= {"TERM": "xterm-256color", **variables}
-    child = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True)
-    os.close(theirs)
-    output = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # Linux: the other side is closed
-            break
-        if not part:
-            break
-        output += part
-    os.close(ours)
-    assert child.wait() == 0, output.decode()
-    return output.decode().replace("\r\n", "\n")
+def on_a_terminal(*arguments, rows=24, columns=80, send=signal.SIGKILL, when=None, **environment) -> tuple[int, str]:
+    """Status and text of `paddle-tfm ARGUMENTS` on a terminal, escapes and all; it gets a signal as soon as
+    `when(text)` holds."""
+    process, end = pty.fork()
+    if process == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        # A terminal of its own, whoever runs these tests.
+        kept = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR", "COLUMNS", "LINES")}
+        command = [sys.executable, "-m", "paddle_tfm", *map(str, arguments)]
+        os.execve(sys.executable, command, {**kept, "TERM": "xterm-256color", **environment})
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    text = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while part := os.read(end, 65536):
+            text += part
+            if when and when(text.decode(errors="replace")):
+                os.kill(process, send)
+                when = None
+    os.close(end)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), text.decode().replace("\r\n", "\n")
+
+
+def in_terminal(columns: int, *arguments) -> str:
+    """What a terminal of that many columns gets of a command that ends well."""
+    status, text = on_a_terminal(*arguments, columns=columns)
+    assert status == 0, text
+    return text
 
 
 def write_recipe(folder: Path, text: str, shipped: str = "reverse", *overrides: str) -> Path:

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from command_line import TINY, call, in_terminal
@@ -50,13 +51,22 @@ def named(trained, tmp_path_factory):
 
 @pytest.mark.reliability
 def test_a_name_commands_no_terminal(named, tmp_path):
-    """Tables are mended wherever they go; what programs read is, on a terminal."""
+    """Tables and reports are mended wherever they go; what programs read is, on a terminal."""
     compared = call("compare", *sorted(named.glob("*/seed-1")), "--out", tmp_path)
     assert compared.status == 0, compared.err
     for text in (compared.out, compared.err, in_terminal(100, "ls", "runs", "--csv", named)):
         assert re.search(r"x␛\[2J\ufffd2J", text) or text == compared.err
         of_colours = re.compile(r"\x1b\[[0-9;]*m")
         assert re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f].*", of_colours.sub("", text)) == []
+    page = tmp_path / "page"
+    assert call("report", named, "--out", page).status == 0
+    written = {file: file.read_text("utf-8") for file in page.rglob("*") if file.suffix in (".html", ".tex", ".svg")}
+    assert {file.suffix for file in written} == {".html", ".tex", ".svg"}
+    for file, text in written.items():
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text), file
+        if file.suffix == ".svg":
+            ElementTree.fromstring(text)
+    assert "x␛[2J\ufffd2J" in written[page / "comparison.html"]
 
 
 def test_an_error_or_help_holds_none_either(tmp_path):

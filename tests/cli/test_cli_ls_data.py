@@ -54,7 +54,6 @@ class Needs(Dataset):
 
 class NoDataset:
     """It is none."""
-    kind = "dataset"
 
 @hookimpl
 def register_datasets():
@@ -149,7 +148,7 @@ def test_what_its_options_need_is_fetched_and_shown(plugin, tmp_path):
         (["numbers-1", "count=x"], "numbers-1.count: must be a valid integer, but is 'x'"),
         (["numbers-1", "target=it"], "numbers-1: 'numbers-1' refuses: `target` must be de or fr, but is 'it'"),
         (["needs", "--fetch"], "needs: 'needs' needs the option 'size'"),
-        (["no-dataset"], "'no-dataset' is no dataset: its class must subclass paddle_tfm.protocols.Dataset"),
+        (["no-dataset"], "'no-dataset' is no dataset: NoDataset must subclass paddle_tfm.protocols.Dataset"),
         (["--fetch"], "--fetch: which dataset? `paddle-tfm ls data` lists them; then `ls data NAME --fetch`"),
         (["numbers-1", "--follow"], "--follow goes with `ls runs`, and not with `ls data`; leave it out"),
     ],

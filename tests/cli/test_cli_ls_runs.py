@@ -1,21 +1,15 @@
 """`paddle-tfm ls runs`, and the table of a sweep's runs, which `run` shows too."""
 
-import contextlib
-import fcntl
 import json
-import os
-import pty
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
-from command_line import TINY, call
+from command_line import TINY, call, on_a_terminal
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -35,27 +29,6 @@ SWEEP = (
 )
 ERASED = re.compile(r"\r?(?:\x1b\[1A|\x1b\[2K)+")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
-
-
-def on_a_terminal(*arguments, rows=24, columns=80, send=signal.SIGKILL, when=None, **environment):
-    """Status and text of `paddle-tfm ARGUMENTS` on a terminal; it gets a signal as soon as `when(text)` holds."""
-    process, end = pty.fork()
-    if process == 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        # A terminal of its own, whoever runs these tests.
-        kept = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR", "COLUMNS", "LINES")}
-        command = [sys.executable, "-m", "paddle_tfm", *map(str, arguments)]
-        os.execve(sys.executable, command, {**kept, "TERM": "xterm", **environment})
-    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    text = b""
-    with contextlib.suppress(OSError):  # the other end is closed
-        while part := os.read(end, 65536):
-            text += part
-            if when and when(text.decode(errors="replace")):
-                os.kill(process, send)
-                when = None
-    os.close(end)
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), text.decode()
 
 
 def as_printed(text):

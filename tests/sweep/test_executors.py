@@ -1,11 +1,7 @@
 """Sweeps trained by commands: the events, the numbers and the ends of sweeps that are trained here."""
 
-import os
-import subprocess
-import sys
-
 import pytest
-from recipe_text import TINY_MODEL
+from small_sweeps import PLUGIN, TINY, VARIANTS, logs, run
 
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.protocols import Executor, Outcome
@@ -13,46 +9,7 @@ from paddle_tfm.sweep.sweep import RunsFailed, Sweep
 
 pytestmark = pytest.mark.reliability
 
-TINY = [
-    *TINY_MODEL, "model.max_length=10", "train.max_tokens=128", "evaluate.examples=5",
-]  # fmt: skip
-SHORT = ["train.steps=6", "evaluate.every=3"]
-TASK = "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}"
-VARIANTS = "variants={pre: {}, post: {model.placement: post}}"
 COMMAND = "--executor={name: command, template: \"bash -c '{cell}'\", at_once: 2}"
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
-PLUGIN = """
-from paddle_tfm import hookimpl
-from paddle_tfm.protocols import Norm
-
-class Halved(Norm):
-    "Half of everything."
-
-    def __init__(self, d_model: int):
-        super().__init__()
-
-    def forward(self, x, valid=None, positions=None):
-        return x * 0.5
-
-@hookimpl
-def register_norms():
-    return {"halved": Halved}
-"""
-
-
-def start(*arguments, recipe="base"):
-    command = [sys.executable, "-m", "paddle_tfm", "run", recipe, *TINY, *map(str, arguments)]
-    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def run(*arguments, recipe="base"):
-    process = start(*arguments, recipe=recipe)
-    out, err = process.communicate(timeout=300)
-    return process.returncode, out, err
-
-
-def logs(folder):
-    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("metrics.jsonl"))}
 
 
 def lines(err):
@@ -65,7 +22,7 @@ def test_trained_by_commands_it_is_the_same_sweep(tmp_path):
     """With a plugin file and paths with spaces, through a second shell."""
     plugin = tmp_path / "a plugin.py"
     plugin.write_text(PLUGIN)
-    arguments = [*SHORT, TASK, VARIANTS, "model.norm=halved", "--plugin", plugin]
+    arguments = [VARIANTS, "model.norm=halved", "--plugin", plugin]
     code, _, here = run(*arguments, "--workers", 1, "--out", tmp_path / "trained here")
     assert code == 0, here
     code, out, err = run(*arguments, COMMAND, "--out", tmp_path / "by commands")
@@ -90,18 +47,17 @@ def test_a_machine_that_shares_no_folder_refuses_its_run_until_the_template_copi
     (tmp_path / "mine.yaml").write_text("base: base\n")
     (tmp_path / "copied.sh").write_text(COPIED)
     (tmp_path / "bare").mkdir()
-    command = [*SHORT, TASK]
 
     def sweep(template, *more):
         executor = f'--executor={{name: command, template: "{template}", at_once: 2}}'
-        return run(*command, executor, "--out=runs/mine", *more, recipe="mine.yaml")
+        return run(executor, "--out=runs/mine", *more, recipe="mine.yaml")
 
     code, _, err = sweep("cp mine.yaml bare && cd bare && {cell}")
     assert code == 1 and "1 of 1 runs failed: default/seed-1" in err
     assert "Error: runs/mine is not there on " in err and "`template` of the executor `command` copy it" in err
     code, _, err = sweep("sh copied.sh $(mktemp -d -p .) '{cell}'", "--resume")
     assert code == 0, err
-    assert run(*command, "--workers=1", "--out=here", recipe="mine.yaml")[0] == 0
+    assert run("--workers=1", "--out=here", recipe="mine.yaml")[0] == 0
     assert logs(tmp_path / "runs/mine") == logs(tmp_path / "here") != {}
 
 
@@ -141,7 +97,7 @@ def test_only_results_make_a_run_finished(trained, outcomes, reported, error, tm
     registry, sentences = create_registry(), []
     executor = Says([f"{name}/seed-1" for name in trained], [(f"{name}/seed-1", text) for name, text in outcomes])
     sweep = Sweep(
-        load_recipe("base", [*TINY, "train.steps=2", "evaluate.every=2", TASK, VARIANTS]),
+        load_recipe("base", [*TINY, "train.steps=2", "evaluate.every=2", VARIANTS]),
         registry, tmp_path, report=sentences.append, executor=executor,
     )  # fmt: skip
     if error:
@@ -157,7 +113,7 @@ def test_what_a_killed_process_left_of_a_finished_run_is_removed(tmp_path):
     """One that is killed after it wrote the results and before it took away what a finished run does not need."""
 
     def sweep():
-        recipe = load_recipe("base", [*TINY, "train.steps=2", "evaluate.every=2", TASK])
+        recipe = load_recipe("base", [*TINY, "train.steps=2", "evaluate.every=2"])
         return Sweep(recipe, create_registry(), tmp_path, resume=True)
 
     (run,) = sweep().run()

@@ -6,7 +6,7 @@ import pytest
 
 from paddle_tfm import create_registry, load_recipe
 from paddle_tfm.runs import manifest
-from paddle_tfm.sweep.supervisor import Follower
+from paddle_tfm.sweep.follow import Follower
 from paddle_tfm.sweep.sweep import Sweep
 
 REGISTRY = create_registry()

@@ -4,42 +4,13 @@ behind."""
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from recipe_text import TINY_MODEL
+from small_sweeps import PLUGIN, VARIANTS, logs, run, start
 
 pytestmark = pytest.mark.reliability
-
-TINY = [
-    "task={name: reverse, symbols: 5, min_length: 2, max_length: 5, train: 120, valid: 20, test: 20}",
-    *TINY_MODEL, "model.max_length=10",
-    "train.max_tokens=128", "train.steps=6", "evaluate.every=3", "evaluate.examples=5",
-    "variants={pre: {}, post: {model.placement: post}}",
-]  # fmt: skip
-# One thread whoever trains: sums over another number of threads may differ in the last bit.
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
-PLUGIN = """
-from paddle_tfm import hookimpl
-from paddle_tfm.protocols import Norm
-
-class Halved(Norm):
-    "Half of everything."
-
-    def __init__(self, d_model: int, by: float = 0.5):
-        super().__init__()
-        self.by = by
-
-    def forward(self, x, valid=None, positions=None):
-        return x * self.by
-
-@hookimpl
-def register_norms():
-    return {"halved": Halved}
-"""
 
 
 # One process tries every way, because to start one with Paddle takes longer than these trainings. Forks come first,
@@ -64,25 +35,10 @@ for name, workers, can_fork in [("forked", 2, True), ("started", 2, False), ("on
 """
 
 
-def start(*arguments, program=("-m", "paddle_tfm")):
-    command = [sys.executable, *program, "run", "base", *TINY, *map(str, arguments)]
-    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def run(*arguments, **options):
-    process = start(*arguments, **options)
-    out, err = process.communicate(timeout=200)
-    return process.returncode, out, err
-
-
-def logs(folder):
-    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("metrics.jsonl"))}
-
-
 def test_the_number_of_workers_changes_nothing(tmp_path):
     plugin = tmp_path / "halved.py"
     plugin.write_text(PLUGIN)
-    arguments = ["--plugin", plugin, "model.norm={name: halved, by: 0.7}"]
+    arguments = [VARIANTS, "--plugin", plugin, "model.norm={name: halved, by: 0.7}"]
     code, *streams = run(*arguments, program=("-c", EVERY_WAY, str(tmp_path)))
     assert code == 0, streams[1]
     ways = list(zip(*(stream.split("\f\n") for stream in streams), strict=True))
@@ -99,7 +55,7 @@ def test_the_number_of_workers_changes_nothing(tmp_path):
 def test_what_a_worker_complains_of_is_told_in_a_sentence(tmp_path):
     (tmp_path / "pairs.tsv").write_text("a\tb\nonly one side\n")
     task = f"task={{name: parallel, train: {tmp_path}/pairs.tsv, valid: {tmp_path}/pairs.tsv}}"
-    code, _, err = run(task, "--workers", 2, "--out", tmp_path / "out")
+    code, _, err = run(VARIANTS, task, "--workers", 2, "--out", tmp_path / "out")
     assert code == 2
     assert "Error:" in err and "pairs.tsv" in err and "Traceback" not in err
 
@@ -129,7 +85,7 @@ def wait_until(condition, seconds=60):
 @pytest.fixture
 def long_run(tmp_path):
     """A sweep of two workers in the middle of their training."""
-    process = start("train.steps=100000", "evaluate.every=5", "--workers", 2, "--out", tmp_path / "out")
+    process = start(VARIANTS, "train.steps=100000", "evaluate.every=5", "--workers", 2, "--out", tmp_path / "out")
     wait_until(lambda: len(list((tmp_path / "out").glob("*/*/checkpoints/last/state.json"))) == 2)
     yield process
     process.kill()
@@ -150,7 +106,7 @@ def test_a_killed_worker_costs_its_run_only_and_another_takes_its_place(tmp_path
     """Of four runs on two workers one is killed as it trains; those that wait are trained all the same, and the fourth
     on resume."""
     out, steps = tmp_path / "out", ["train.steps=120", "evaluate.every=30"]
-    arguments = [*steps, "seeds=[1, 2]", "--workers", 2, "--out", out]
+    arguments = [VARIANTS, *steps, "seeds=[1, 2]", "--workers", 2, "--out", out]
     process = start(*arguments)
     begun = wait_until(lambda: list(out.glob("*/*/checkpoints/last/state.json")))[0].parents[2]
     victim = json.loads((begun / "claim.json").read_text())["pid"]

@@ -16,20 +16,6 @@ def test_it_is_what_trying_all_numbers_gives(step, rng):
         assert abs(value - wanted) == pytest.approx(np.abs(values - wanted).min())
 
 
-def test_a_line_is_asked_a_few_times(rng):
-    for _ in range(30):
-        asked, slope, rest = set(), int(rng.integers(1, 5000)), int(rng.integers(0, 100_000))
-        start = int(rng.integers(64, 2048))
-        wanted = rest + slope * start * rng.uniform(0.55, 1.9)
-
-        def quantity(number, asked=asked, slope=slope, rest=rest):
-            asked.add(number)
-            return rest + slope * number
-
-        number, _ = nearest(quantity, wanted, start)
-        assert abs(quantity(number) - wanted) <= slope / 2 and len(asked) <= 5
-
-
 @pytest.mark.parametrize(
     ("quantity", "wanted", "at"),
     [(lambda n: 7, 9, 20), (lambda n: 7, 5, 5), (lambda n: n, 200, 64), (lambda n: 10 + n, 5, 1)],

@@ -69,6 +69,16 @@ def test_the_model_before_the_step_and_its_batches_are_kept_and_computed_again(m
     assert f"{len(batch.index)} sentences and {batch.tokens} target tokens" in texts[0]
     wrong = [layer["layer"] for layer in layers if layer["not_finite"]]
     assert len(layers) > len(wrong) and f"the output of {wrong[0]} (" in state["origin"]
+    for name in ("batches.safetensors", "state.json"):
+        content = bytearray((folder / name).read_bytes())
+        content[-9] ^= 1
+        (folder / name).write_bytes(content)
+        with pytest.raises(SystemExit) as left:
+            main(["check", str(trainer.run.folder)])
+        said = " ".join(capsys.readouterr().out.split())
+        assert left.value.code == 1 and f"bad diverged {folder / name}: damaged" in said and "not finite" not in said
+        content[-9] ^= 1
+        (folder / name).write_bytes(content)
 
 
 def test_the_first_layer_that_is_not_finite_is_named(make_trainer):

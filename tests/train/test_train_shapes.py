@@ -73,27 +73,10 @@ def test_an_encoder_alone_from_a_recipe_to_labels(tmp_path, overrides, metric):
         run.generate("x")
 
 
-@pytest.fixture
-def make_trainer_of(registry, tmp_path):
-    from paddle_tfm import load_recipe
-    from paddle_tfm.data.corpus import load_corpus
-    from paddle_tfm.recipe.plan import plan_run
-    from paddle_tfm.train.run import create
-    from paddle_tfm.train.trainer import Trainer
-
-    def make(overrides, folder, **options):
-        plan = plan_run(load_recipe("base", overrides).runs()[0], registry)
-        resume = (tmp_path / folder / "identity.json").exists()
-        run = create(plan, tmp_path / folder, load_corpus(plan), resume)
-        return Trainer(run, registry.plugins, **options)
-
-    return make
-
-
 @pytest.mark.parametrize("shape", ["decoder", "tokens"])
-def test_gradients_are_shared_among_processes(book, make_trainer_of, shape, monkeypatch):
+def test_gradients_are_shared_among_processes(book, make_trainer, shape, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    trainer = make_trainer_of([*DECODER, book] if shape == "decoder" else [*LABELS, COPY], "run")
+    trainer = make_trainer(*([*DECODER, book] if shape == "decoder" else [*LABELS, COPY]))
     run, results_by_count = trainer.run, []
     run.model.train()
     batch = next(trainer.stream)

@@ -13,6 +13,7 @@ from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.hookspecs import hookimpl
 from paddle_tfm.kernels.cpu import library
 from paddle_tfm.runs.logs import read_rows
+from paddle_tfm.testing.same_runs import differences
 from paddle_tfm.train.run import create, load_run
 from paddle_tfm.train.step import clip_gradients
 from paddle_tfm.train.trainer import Interrupted, Trainer
@@ -57,16 +58,13 @@ def equal(a, b):
     "settings, stops", [*(pytest.param(*each, id=name) for name, each in RESUMED.items()), BFLOAT16]
 )
 def test_resumed_equals_uninterrupted(make_trainer, train_in_parts, settings, stops):
-    """Resumed each time by another process's worth of objects: the same logs to the byte, the same parameters and
-    buffers to the bit."""
+    """Resumed each time by another process's worth of objects: the same files to the bit."""
     whole = make_trainer(*settings, folder="whole")
-    expected = whole.train()
-    parts, results = train_in_parts(*settings, stops=stops)
-    for name in ("metrics.jsonl", "predictions.tsv", "identity.json", "recipe.yaml"):
+    whole.train()
+    parts, _ = train_in_parts(*settings, stops=stops)
+    assert differences(whole.run.folder, parts.run.folder) == []
+    for name in ("metrics.jsonl", "identity.json", "recipe.yaml"):
         assert (parts.run.folder / name).read_text() == (whole.run.folder / name).read_text(), name
-    equal(parameters(whole.run.model), parameters(parts.run.model))
-    timed = ("seconds", "wall_seconds", "tokens_per_second", "decoding")
-    assert {k: v for k, v in results.items() if k not in timed} == {k: v for k, v in expected.items() if k not in timed}
 
 
 @pytest.mark.reliability

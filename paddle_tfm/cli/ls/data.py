@@ -13,6 +13,7 @@ from paddle_tfm.data.fetch import in_words
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS, Dataset, Example, RemoteFile
+from paddle_tfm.registry import no_component
 from paddle_tfm.tabular import Table, column
 from paddle_tfm.units import plural
 
@@ -79,15 +80,10 @@ def _build(registry: Registry, name: str, settings: Sequence[str]) -> Dataset:
 
 
 def _load_class(entry: Entry) -> type[Dataset]:
-    """The class of a registered dataset.
-
-    Raises:
-        UserError: it cannot be loaded, or is no `Dataset`.
-    """
+    """The class of a registered dataset. Raises UserError: it cannot be loaded, or is no `Dataset`."""
     cls = entry.load()
-    if not issubclass(cls, Dataset):
-        text = _("'{name}' is no dataset: its class must subclass paddle_tfm.protocols.Dataset")
-        raise UserError(text.format(name=entry.name))
+    if getattr(cls, "kind", None) != "dataset":
+        raise UserError(no_component("dataset", entry.name, cls, entry.provider.source))
     return cls
 
 

@@ -14,6 +14,7 @@ from paddle_tfm import units
 from paddle_tfm.language import _, counted
 from paddle_tfm.sweep.standing import Standing
 from paddle_tfm.tabular import ESSENTIAL, Column, Line, Table, wrapped
+from paddle_tfm.units import clock
 
 if TYPE_CHECKING:
     from paddle_tfm.sweep.overview import Overview
@@ -24,15 +25,6 @@ NEXT = 3  # waiting runs that are more interesting than finished ones
 MOST_NOTES = 3
 OTHER_COLUMNS = 56  # cells beside the name, in the widest usual case
 LEAST_NAME = 18
-
-
-def clock(seconds: float | None) -> str:
-    """1:05, or 2:03:09."""
-    if seconds is None:
-        return ""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def table(runs: Sequence[Standing], width: int | None = None) -> Table[Standing]:
@@ -57,7 +49,7 @@ def table(runs: Sequence[Standing], width: int | None = None) -> Table[Standing]
         _column("step", lambda run: _("next") if run.name == following else _step(run), right=True, style=style),
         _column("loss", lambda run: "" if run.loss is None else units.text(run.loss), 60, True),
         _column("tokens/s", lambda run: number(run.tokens_per_second), 40, True),
-        _column("left", lambda run: clock(run.seconds_left or None), 80, True),
+        _column("left", lambda run: clock(run.seconds_left) if run.seconds_left else "", 80, True),
         _column(metric, _score, 90, True, style=lambda run: "" if run.is_finished else "dim"),
     ]
     return Table(columns, runs)

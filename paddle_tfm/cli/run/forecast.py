@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from paddle_tfm.cli.common import console, note
 from paddle_tfm.language import _, counted
+from paddle_tfm.units import clock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,6 @@ def show(
 ) -> None:
     """A line a variant, then all of it, and what it can see. `most`: there may be fewer runs, as seeds are added while
     they are needed."""
-    from paddle_tfm.cli.ls.runs_table import clock
     from paddle_tfm.cli.tables import emit
     from paddle_tfm.sweep.overview import duration
 
@@ -91,7 +91,6 @@ def show_tuning(recipe: Recipe, form: str | None) -> None:
 
 
 def _table(measured: Sequence[Probe], runs: Sequence[RunSpec]) -> Table:
-    from paddle_tfm.cli.ls.runs_table import clock
     from paddle_tfm.tabular import Table, column
 
     rows = [

@@ -40,7 +40,7 @@ def rank_options(function: Callable) -> Callable:
             type=click.IntRange(min=1),
             default=None,
             help="Processes on this machine that train each run together: each computes some rows of every batch "
-            "with its share of the threads; at most 8 for each core. The result is the same, but for "
+            "with its share of the threads. The result is the same, but for "
             "rounding. Leave it out under Paddle's launcher, Slurm or mpirun.",
         ),
         click.option(

@@ -11,21 +11,53 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddle_tfm.cli.run.launched import Launched
 from paddle_tfm.errors import UserError
 from paddle_tfm.language import _
-from paddle_tfm.runtime import physical_cores
 from paddle_tfm.units import whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from paddle_tfm.recipe.expansion import Recipe
 
 MAX_SEEDS = 1_000
 MAX_SEED = 2**31 - 1
 SEEDS_FORM = "must be how many, such as 5, or a list of numbers below 2**31, such as 3,7,9"
-MOST_PER_CORE = 8  # processes of --nproc: one for each core is of use, some more are for trying it out
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What a launcher (Paddle's, Slurm's, mpirun's) says of this process: which of `size` it is. `address` is
+    HOST:PORT, "" where it says none."""
+
+    launcher: str
+    rank: int
+    size: int
+    on_this_machine: int = 1
+    address: str = ""
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str]) -> Launched | None:
+        """What stands in the environment; None where no launcher started several processes of this command."""
+
+        def number(name: str) -> int | None:
+            return whole_number(variables.get(name, ""), 0, 1 << 20)
+
+        for launcher, rank_name, size_name, address in (
+            ("paddle.distributed.launch", "PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM", _paddles_address(variables)),
+            ("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", ""),
+            ("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ""),
+            ("mpirun", "PMI_RANK", "PMI_SIZE", ""),
+        ):
+            rank, size = number(rank_name), number(size_name)
+            if rank is not None and size is not None and size > 1:
+                local = number("PADDLE_LOCAL_SIZE") if address else None  # the others bind each process to its cores
+                return cls(launcher, rank, size, local or 1, address)
+        return None
+
+
+def _paddles_address(variables: Mapping[str, str]) -> str:
+    return variables.get("PADDLE_MASTER") or variables.get("PADDLE_TRAINER_ENDPOINTS", "").partition(",")[0]
 
 
 @dataclass(frozen=True)
@@ -77,18 +109,7 @@ class Request:
                 "machine, or have the `template` of the executor `command` copy it there and back"
             )
             raise UserError(text.format(out=self.out, node=platform.node()))
-        self._require_few_processes()
         self._require_sound_ranks()
-
-    def _require_few_processes(self) -> None:
-        """Raises UserError: more ranks than this machine can be asked to start."""
-        cores = physical_cores()
-        if self.nproc is not None and self.nproc > MOST_PER_CORE * cores:
-            text = _(
-                "--nproc={nproc}: must be at most {most}, {each} for each core of this machine "
-                "({cores}); more than one for each makes nothing faster"
-            )
-            raise UserError(text.format(nproc=self.nproc, most=MOST_PER_CORE * cores, each=MOST_PER_CORE, cores=cores))
 
     def _require_sound_ranks(self) -> None:
         """Raises UserError where what says which processes train a run contradicts itself, or another option."""
@@ -125,9 +146,6 @@ class Request:
         started = _("{launcher} started {size} processes of this command").format(
             launcher=launched.launcher, size=launched.size
         )
-        if launched.rank >= launched.size:
-            text = _("{started}, but numbers this one {rank}: it must be 0 to {last}")
-            raise UserError(text.format(started=started, rank=launched.rank, last=launched.size - 1))
         if self.nproc or self.nodes or self.node is not None:
             option = f"--nproc={self.nproc}" if self.nproc else f"--nodes={self.nodes}" if self.nodes else "--node"
             text = _("{started}, and {option} starts others: use one of the two")

@@ -26,7 +26,7 @@ from paddle_tfm.predictions import predictions_of
 from paddle_tfm.protocols import Metric, Prediction
 from paddle_tfm.recipe.differences import with_defaults
 from paddle_tfm.registry import Registry
-from paddle_tfm.runs.about import NUM_SAMPLES
+from paddle_tfm.runs.forms import NUM_SAMPLES
 from paddle_tfm.runs.sweep_files import read_command
 from paddle_tfm.units import in_shell, listed
 

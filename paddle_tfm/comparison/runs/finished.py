@@ -17,8 +17,7 @@ from paddle_tfm.files import folders_with
 from paddle_tfm.language import _
 from paddle_tfm.recipe.sections.tuning import is_beside
 from paddle_tfm.runs import manifest
-from paddle_tfm.runs.about import read_about
-from paddle_tfm.runs.forms import RESULTS, read_results, read_stored_identity
+from paddle_tfm.runs.forms import RESULTS, read_about, read_results, read_stored_identity
 from paddle_tfm.runs.sweep_files import read_looks, variant_numbers
 
 REQUIRED_KEYS = (

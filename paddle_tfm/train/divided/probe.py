@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.train.divergence import arrays
+from paddle_tfm.train.divergence import arrays, looking
 from paddle_tfm.train.step import Gradients, LossSum
 
 
@@ -29,20 +29,10 @@ def attempt(step: Gradients, backward: Callable[[], LossSum]) -> Attempt:
     """What `backward` computes; the gradients are cleared before and after."""
     outputs: list[tuple[str, list[np.ndarray]]] = []
 
-    def listen(path: str):
-        def hook(layer, inputs, output) -> None:
-            outputs.append((path, list(arrays(output))))
-
-        return hook
-
     model = step.model
     step.clear()
-    hooks = [layer.register_forward_post_hook(listen(path)) for path, layer in model.named_sublayers()]
-    try:
+    with looking(model, lambda path, layer, inputs, output: outputs.append((path, list(arrays(output))))):
         losses = backward()
-    finally:
-        for hook in hooks:
-            hook.remove()
     gradients = {
         path: None if parameter.grad is None else parameter.grad.numpy().copy()
         for path, parameter in model.named_parameters()

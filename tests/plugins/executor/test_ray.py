@@ -125,18 +125,6 @@ def test_a_stop_is_passed_on_and_waits_for_what_is_saved(nodes, tmp_path, superv
     assert not list(tmp_path.glob("*/never"))
 
 
-def test_nothing_is_left_behind_by_an_exception(nodes, tmp_path):
-    pids = []
-
-    def interrupt(pid, parent):
-        pids.append(pid)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        list(executor(nodes).run(cells_of(tmp_path, ONCE), Acts(tmp_path, "0", interrupt)))
-    assert not is_alive(pids[0])
-
-
 def test_a_worker_that_is_killed_takes_its_cell_along_which_is_started_again(nodes, tmp_path):
     supervisor = Acts(tmp_path, "0", lambda pid, parent: os.kill(parent, signal.SIGKILL))
     cells = cells_of(tmp_path, ONCE, "finish")

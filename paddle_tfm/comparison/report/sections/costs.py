@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import fmean
 
-from paddle_tfm.comparison.columns import clock, metric
+from paddle_tfm.comparison.columns import metric
 from paddle_tfm.comparison.gaps import Confound, confounds
 from paddle_tfm.comparison.report.charted import ChartedSection
 from paddle_tfm.comparison.report.section_input import Facts
 from paddle_tfm.comparison.table import Row
 from paddle_tfm.language import _
 from paddle_tfm.tabular import Column, Table, column
+from paddle_tfm.units import clock
 
 
 def _mebibytes(value: float) -> str:
