@@ -145,6 +145,3 @@ class DeepSeekMoE(FeedForward):
     def branch_weights(self) -> list[Tensor]:
         networks = [*self.experts] if self.shared is None else [self.shared, *self.experts]
         return [weight for network in networks for weight in network.branch_weights()]
-
-    def extra_repr(self) -> str:
-        return f"top_k={self.top_k}, bias_rate={self.bias_rate:g}"

@@ -137,8 +137,3 @@ class BatchNorm(PooledNorm):
     def _end(self, pool: Pool) -> None:
         pool.store(self.running_mean, pool.mean)
         pool.store(self.running_variance, pool.variance)
-
-    def extra_repr(self) -> str:
-        momentum = self.momentum if self.momentum == "cumulative" else f"{self.momentum:g}"
-        population = f", population={self.population}" if self.population else ""
-        return f"{self.weight.shape[0]}, eps={self.eps:g}, momentum={momentum}{population}"

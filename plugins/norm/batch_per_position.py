@@ -122,7 +122,3 @@ class BatchNormPerPosition(PooledNorm):
     def _end(self, pool: Pool) -> None:
         pool.store(self.running_mean, pool.mean)
         pool.store(self.running_variance, pool.variance)
-
-    def extra_repr(self) -> str:
-        length, width = self.running_mean.shape
-        return f"{width}, max_length={length}, eps={self.eps:g}, momentum={self.momentum:g}"

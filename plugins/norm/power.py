@@ -143,7 +143,3 @@ class PowerNorm(PooledNorm):
             return gradient if exact else remainder
 
         return on_gradient(normal, amend)
-
-    def extra_repr(self) -> str:
-        rates = f"momentum={self.momentum:g}, gradient_momentum={self.gradient_momentum:g}"
-        return f"{self.weight.shape[0]}, warmup={self.warmup}, eps={self.eps:g}, {rates}"

@@ -40,6 +40,3 @@ class SeeDNorm(Norm):
         by_token = paddle.tanh(paddle.matmul(rows, self.beta.unsqueeze(1)))  # [N, 1]
         gains = ops.outer(scale, self.weight.unsqueeze(0)) + ops.outer(scale * by_token, self.alpha.unsqueeze(0))
         return ops.restore(rows * gains, x)
-
-    def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]}, eps={self.eps:g}"

@@ -31,7 +31,6 @@ class Sinusoid(nn.Layer):
         positive(base=base)
         if halves and (width % 2 or width < 4):
             raise ValueError(_("`halves` needs an even d_model of 4 or more, but it is {width}").format(width=width))
-        self.base = base
         channel, half = np.arange(width), width // 2
         exponent = channel % half / (half - 1) if halves else channel // 2 * 2 / width
         is_cosine = channel // half if halves else channel % 2
@@ -62,6 +61,3 @@ class Sinusoid(nn.Layer):
                 table = self(paddle.arange(rows)).astype(dtype)  # [rows, C]
             self._tables[dtype, self.frequency.dtype] = table
         return F.embedding(position, table)
-
-    def extra_repr(self) -> str:
-        return f"{self.frequency.shape[0]}, base={self.base:g}"

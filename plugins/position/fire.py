@@ -64,6 +64,3 @@ class FIRE(PositionalEncoding):
 
     def _psi(self, x: Tensor) -> Tensor:
         return paddle.log1p(self.c.abs() * x)
-
-    def extra_repr(self) -> str:
-        return f"threshold={self.threshold:g}, {'one for each layer' if self.per_layer else 'one for the stack'}"

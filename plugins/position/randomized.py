@@ -147,9 +147,6 @@ class Randomized(PositionalEncoding):
             distance = distance * self.stride
         return paddle.zeros([apart.shape[0], 1], "int64"), paddle.sign(apart) * distance
 
-    def extra_repr(self) -> str:
-        return f"longest={self.longest}, stride={self.stride}, drawn={self.drawn}"
-
 
 def _as_batch(x: Tensor) -> Tensor:
     """[B, H, Tq, N] → [B · Tq, H, 1, N]."""

@@ -60,6 +60,3 @@ class Rotary(PositionalEncoding):
         if self.width == x.shape[-1]:
             return rotate(x, angle)
         return concat([rotate(x[..., : self.width], angle), x[..., self.width :]], -1)
-
-    def extra_repr(self) -> str:
-        return f"{self.width}, base={self.base:g}"

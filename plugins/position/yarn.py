@@ -93,6 +93,3 @@ class YaRN(PositionalEncoding):
 
     def _turn(self, x: Tensor, positions: Tensor) -> Tensor:
         return rotate(x, positions.unsqueeze([1, -1]).astype(self.frequency.dtype) * self.frequency, self.stretch)
-
-    def extra_repr(self) -> str:
-        return f"{2 * self.frequency.shape[0]}, factor={self.factor:g}, trained_length={self.length:g}"
