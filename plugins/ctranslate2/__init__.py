@@ -7,7 +7,7 @@ RULES = {  # kind → module:class in its package → rule in the module of that
         "multihead:MultiHead": "multihead",
         "full_width_heads:FullWidthHeads": "multihead",
         "lora:LoRA": "lora",
-        "grouped_query:GroupedQuery": "grouped_query",
+        "grouped_query:GroupedQuery": "multihead",
         "single_head:SingleHead": "single_head",
         "local:Local": "local",
         "interleaved:Interleaved": "interleaved",
