@@ -81,14 +81,12 @@ WITH_OTHERS = [  # options that only act beside another one, or are accepted onl
     ("attention", "synthesizer", {"mode": "random", "rank": 1}),
     ("attention", "synthesizer", {"mode": "random", "rank": 9}),
     ("attention", "mla", {"head_dim": 3, "rotary_dim": 2}),
-    ("position", "randomized", {"encoding": "t5", "drawn": "distances"}),
     ("feed_forward", "mixture_of_experts", {"experts": 6, "top_k": 5}),
 ]
 
 REFUSED = {  # settings out of an option's range
     "attention mla head_dim=1",  # half of it is rotated
     "attention exclusive head_dim=1",  # nothing is left beside the token's own value
-    "position randomized drawn=distances",  # the encoding that stands there without being named has no distances
     "feed_forward mixture_of_experts top_k=5",  # of 4 experts
 }
 

@@ -106,10 +106,6 @@ def test_each_component_is_held_or_refused_by_name(make_random, rules, entry):
             ["model.position={name: chain, parts: [{name: randomized, encoding: rotary, longest: 256}, t5]}"],
             "chain' lets positions stand 4 apart",
         ),
-        (
-            ["model.position={name: randomized, encoding: shaw, longest: 256, drawn: distances}"],
-            "4 times as long",
-        ),
         (["model.position={name: nope_hybrid, encoding: alibi}"], "has no bias in some layers"),
         (["model.position={name: chain, parts: [t5, fire]}"], "position 'fire' has no export rule"),
         (["model.head={name: linear, cap: 30.0}"], "head 'linear' caps its logits"),

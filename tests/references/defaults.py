@@ -380,7 +380,6 @@ POSITION = {
         "ours: the range is the task's, which arXiv:2305.16843 sets to 2048",
         longest=None,
         stride=None,
-        drawn="positions",
     ),
     "chain": held("ours: nothing to choose"),
     "yarn": held(
