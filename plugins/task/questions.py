@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.language import _
-from paddle_tfm.protocols import SPLITS, Example, Task
+from paddle_tfm.protocols import Example, Task
 from paddle_tfm.randomness import generator
 from paddle_tfm.validators import at_least, positive
 from paddle_tfm_plugins.task._invented_names import person
@@ -55,11 +54,6 @@ class Questions(Task):
         self.facts, self.names, self.data_seed = facts, names, data_seed
 
     def examples(self, split: str) -> Iterator[Example]:
-        if split not in SPLITS:
-            raise UserError(unknown("split", split, SPLITS))
-        return self._draw(split)
-
-    def _draw(self, split: str) -> Iterator[Example]:
         rng = generator(self.data_seed, "questions", split)
         for _example in range(self.sizes[split]):
             chosen = rng.choice(len(ROLES) * len(VERBS), self.facts, replace=False)
