@@ -1,4 +1,4 @@
-"""Which toolkit a model is of, and an imported model as a run: its folder holds what that of any run does, but no log of steps."""
+"""Which toolkit a model is of, and an imported model as a run: all that one's folder holds, but no log of steps."""
 
 from __future__ import annotations
 
