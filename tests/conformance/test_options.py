@@ -65,7 +65,6 @@ BY_HAND = {
     ("position", "randomized", "longest"): [200],
     ("position", "randomized", "stride"): [1, 2],
     ("position", "rotary", "fraction"): [0.25, 0.5],
-    ("position", "rotary", "ntk_factor"): [4.0],
     ("position", "t5", "buckets"): [4, 8, 64],
     ("position", "xpos", "scale_base"): [256.0, 2048.0],  # with less, scores stop fading before the farthest position
     ("position", "yarn", "trained_length"): [4, 200],

@@ -51,10 +51,8 @@ BY_OPTIONS = {
         ("fire", {"width": 0}, "`width` must be at least 1, but is 0"),
         ("fire", {"threshold": -1.0}, "`threshold` must be positive, but is -1"),
         ("learned", {"initial": 0.0}, "`initial` must be"),
-        ("rotary", {"base": -5.0, "ntk_factor": 2.0}, "`base` must be positive, but is -5"),  # not the scaled one
+        ("rotary", {"base": -5.0}, "`base` must be positive, but is -5"),
         ("rotary", {"fraction": 0.4}, "`fraction` must let an even number of channels turn, but 0.4 of 8 is 3"),
-        ("rotary", {"fraction": 0.25, "ntk_factor": 2.0}, "there must be two, but there is one"),
-        ("rotary", {"ntk_factor": 0.5}, "`ntk_factor` must be at least 1, but is 0.5"),
         ("scaled_sinusoidal", {"base": 0.0}, "`base` must be positive, but is 0"),
         ("shaw", {"clip": 0}, "`clip` must be in [1, 1000000], but is 0"),
         ("sinusoidal", {"base": 0.0}, "`base` must be positive, but is 0"),
