@@ -12,12 +12,10 @@ from paddle_tfm_plugins.attention.lora import LoRA, LowRank
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.attention.qk_norm import QKNorm
 from paddle_tfm_plugins.attention.single_head import SingleHead
-from paddle_tfm_plugins.ctranslate2._inner_norm import require_none
 
 
 def multihead(attention: MultiHead) -> dict[str, Any]:
     """As many heads of keys and values as of queries, or fewer."""
-    require_none(attention)
     names, heads = ("query", "key", "value", "output"), attention.num_heads
     width = attention.query.weight.shape[1]
     matrices = {name: getattr(attention, name) for name in names}

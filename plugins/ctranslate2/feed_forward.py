@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from paddle_tfm.protocols import Refusal
-from paddle_tfm_plugins.ctranslate2._inner_norm import require_none
 from paddle_tfm_plugins.feed_forward._gated import Gated
 from paddle_tfm_plugins.feed_forward._two_layers import TwoLayers
 from paddle_tfm_plugins.feed_forward.geglu import GEGLU
@@ -20,23 +19,18 @@ ACTIVATIONS = {ReLU: "RELU", GELU: "GELU", SwiGLU: "SWISH", GEGLU: "GELU", ReGLU
 
 def two_layers(feed_forward: TwoLayers) -> dict[str, Any]:
     """A matrix, the activation, and another."""
-    return _two_layers(feed_forward, ACTIVATIONS[type(feed_forward)])
+    return {"activation": ACTIVATIONS[type(feed_forward)], "inner": feed_forward.inner, "output": feed_forward.output}
 
 
 def swish(feed_forward: Swish) -> dict[str, Any]:
     """x σ(βx) with the two β that CTranslate2 has."""
     if feed_forward.beta not in (1.0, 1.702):
         raise Refusal(f"has beta {feed_forward.beta:g}, and CTranslate2 only 1 and 1.702")
-    return _two_layers(feed_forward, "SWISH" if feed_forward.beta == 1.0 else "GELU_SIGMOID")
+    activation = "SWISH" if feed_forward.beta == 1.0 else "GELU_SIGMOID"
+    return {"activation": activation, "inner": feed_forward.inner, "output": feed_forward.output}
 
 
 def gated(feed_forward: Gated) -> dict[str, Any]:
     """Two matrices side by side, one of them through the activation, and a third."""
-    require_none(feed_forward)
     matrices = {"inner": feed_forward.gate, "factor": feed_forward.up, "output": feed_forward.output}
     return {"activation": ACTIVATIONS[type(feed_forward)], **matrices}
-
-
-def _two_layers(feed_forward: TwoLayers, activation: str) -> dict[str, Any]:
-    require_none(feed_forward)
-    return {"activation": activation, "inner": feed_forward.inner, "output": feed_forward.output}

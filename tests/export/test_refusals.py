@@ -118,17 +118,6 @@ def test_a_combination_is_refused_in_a_sentence(make_random, rules, overrides, s
     assert sentence in str(refused.value)
 
 
-@pytest.mark.parametrize("sublayer", ["self_attention", "feed_forward"])
-def test_a_norm_before_an_output_projection_is_refused(make_random, rules, sublayer):
-    """A placement of somebody's, with a rule of its own, may give one."""
-    model = make_random()
-    setattr(
-        model.decoder.layers[1], sublayer, getattr(make_random("model.placement=sub_ln").decoder.layers[1], sublayer)
-    )
-    with pytest.raises(ExportRefused, match="has a norm before its output projection, where CTranslate2 has none"):
-        variables(model, rules)
-
-
 # ------------------------------------------------------------------------------------------------------------ strangers
 
 
