@@ -10,7 +10,6 @@ every path in a process of its own.
 from __future__ import annotations
 
 import os
-import platform
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,14 +39,12 @@ class Processor:
 
     @classmethod
     def read(cls, file: Path = Path("/proc/cpuinfo")) -> Processor:
-        """This machine's. Without that file only the maker is known; AMD's are taken to have AVX2, as all have since
-        2015."""
+        """This machine's; nothing is known without that file, which Linux has."""
         try:
             with file.open(encoding="utf-8", errors="ignore") as lines:
                 return cls.parse(lines.read(HEAD_BYTES))
         except OSError:
-            is_amd = "AuthenticAMD" in platform.processor()
-            return cls("AuthenticAMD", frozenset(NEEDED_FLAGS["avx2"])) if is_amd else cls()
+            return cls()
 
     @property
     def paths(self) -> list[str]:

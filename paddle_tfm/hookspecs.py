@@ -52,125 +52,41 @@ class WrongOnPurpose:
 Components = dict[str, "type | str | WrongOnPurpose"]
 ExportRules = dict["type | str", "Callable | str"]
 
-# kind of component -> the hook that registers it, in the order in which `paddle-tfm ls components` shows them
-KINDS: dict[str, str] = {
-    "attention": "register_attentions",
-    "norm": "register_norms",
-    "placement": "register_placements",
-    "position": "register_positions",
-    "feed_forward": "register_feed_forwards",
-    "head": "register_heads",
-    "initializer": "register_initializers",
-    "task": "register_tasks",
-    "dataset": "register_datasets",
-    "tokenizer": "register_tokenizers",
-    "metric": "register_metrics",
-    "search": "register_searches",
-    "schedule": "register_schedules",
-    "optimizer": "register_optimizers",
-    "executor": "register_executors",
-    "section": "register_sections",
-    "kernel": "register_kernels",
+# kind of component -> what it is, in the order in which `paddle-tfm ls components` shows them
+_KINDS = {
+    "attention": "Self- and cross-attention. Subclass `paddle_tfm.protocols.Attention`.",
+    "norm": "Normalization of the vector of each token. Subclass `paddle_tfm.protocols.Norm`.",
+    "placement": "Where norm, residual and dropout stand around a sublayer. Subclass `paddle_tfm.protocols.Placement`.",
+    "position": "Positional encoding of tokens. Subclass `paddle_tfm.protocols.PositionalEncoding`.",
+    "feed_forward": "The position-wise feed-forward sublayer. Subclass `paddle_tfm.protocols.FeedForward`.",
+    "head": "From the decoder's output to probabilities over tokens. Subclass `paddle_tfm.protocols.Head`.",
+    "initializer": "Initial values of weight matrices. Subclass `paddle_tfm.protocols.Initializer`.",
+    "task": "Pairs of texts to learn, in the splits train, valid and test. Subclass `paddle_tfm.protocols.Task`.",
+    "dataset": "A named corpus: the addresses of its files and their format. Subclass `paddle_tfm.protocols.Dataset`.",
+    "tokenizer": "From text to pieces and back. Subclass `paddle_tfm.protocols.Tokenizer`.",
+    "metric": "A score of predictions. Subclass `paddle_tfm.protocols.Metric`.",
+    "search": "Decoding: beam search, greedy search, sampling. Subclass `paddle_tfm.protocols.Search`.",
+    "schedule": "The learning rate as a function of the step. Subclass `paddle_tfm.protocols.Schedule`.",
+    "optimizer": "The rule that updates parameters. Subclass `paddle_tfm.protocols.Optimizer`.",
+    "executor": "Who trains the runs of a sweep, and where. Subclass `paddle_tfm.protocols.Executor`.",
+    "section": "A part of the report of a comparison. Subclass `paddle_tfm.protocols.Section`.",
+    "kernel": "A faster way to compute a class or an op. Subclass `paddle_tfm.protocols.Kernel`.",
 }
+# kind -> the hook that registers its components
+KINDS = {kind: "register_searches" if kind == "search" else f"register_{kind}s" for kind in _KINDS}
 EXPORT_RULES = "register_ctranslate2_rules"
 LISTENER = "listener"  # what a plugin with `on_` hooks is: it registers nothing, and has its plugin's name
 
 
-@hookspec
-def register_attentions() -> Components:
-    """Self- and cross-attention. Subclass `paddle_tfm.protocols.Attention`."""
+def _registers(hook: str, what: str) -> Callable[[], Components]:
+    def register() -> Components:
+        raise NotImplementedError
+
+    register.__name__, register.__doc__ = hook, what
+    return hookspec(register)
 
 
-@hookspec
-def register_norms() -> Components:
-    """Normalization of the vector of each token. Subclass `paddle_tfm.protocols.Norm`."""
-
-
-@hookspec
-def register_placements() -> Components:
-    """Where norm, residual and dropout stand around a sublayer. Subclass `paddle_tfm.protocols.Placement`."""
-
-
-@hookspec
-def register_positions() -> Components:
-    """Positional encoding of tokens. Subclass `paddle_tfm.protocols.PositionalEncoding`."""
-
-
-@hookspec
-def register_feed_forwards() -> Components:
-    """The position-wise feed-forward sublayer. Subclass `paddle_tfm.protocols.FeedForward`."""
-
-
-@hookspec
-def register_heads() -> Components:
-    """From the decoder's output to probabilities over tokens. Subclass `paddle_tfm.protocols.Head`."""
-
-
-@hookspec
-def register_initializers() -> Components:
-    """Initial values of weight matrices. Subclass `paddle_tfm.protocols.Initializer`."""
-
-
-@hookspec
-def register_tasks() -> Components:
-    """Pairs of texts to learn, in the splits train, valid and test. Subclass `paddle_tfm.protocols.Task`."""
-
-
-@hookspec
-def register_datasets() -> Components:
-    """A named corpus: the addresses of its files and their format. Subclass `paddle_tfm.protocols.Dataset`.
-
-    A recipe uses it by ``task: {name: parallel, dataset: my-corpus}``; `paddle-tfm ls data` lists it.
-    """
-
-
-@hookspec
-def register_tokenizers() -> Components:
-    """From text to pieces and back. Subclass `paddle_tfm.protocols.Tokenizer`."""
-
-
-@hookspec
-def register_metrics() -> Components:
-    """A score of predictions. Subclass `paddle_tfm.protocols.Metric`."""
-
-
-@hookspec
-def register_searches() -> Components:
-    """Decoding: beam search, greedy search, sampling. Subclass `paddle_tfm.protocols.Search`."""
-
-
-@hookspec
-def register_schedules() -> Components:
-    """The learning rate as a function of the step. Subclass `paddle_tfm.protocols.Schedule`."""
-
-
-@hookspec
-def register_optimizers() -> Components:
-    """The rule that updates parameters. Subclass `paddle_tfm.protocols.Optimizer`."""
-
-
-@hookspec
-def register_executors() -> Components:
-    """Who trains the runs of a sweep, and where. Subclass `paddle_tfm.protocols.Executor`.
-
-    No recipe names it: ``paddle-tfm run RECIPE --executor local`` does.
-    """
-
-
-@hookspec
-def register_sections() -> Components:
-    """A part of the report of a comparison. Subclass `paddle_tfm.protocols.Section`.
-
-    No recipe names it: the report has every section that applies to its runs.
-    """
-
-
-@hookspec
-def register_kernels() -> Components:
-    """A faster way to compute a class or an op. Subclass `paddle_tfm.protocols.Kernel`.
-
-    No recipe names it: training and search use every kernel that fits, unless ``train.kernels: false``.
-    """
+globals().update({hook: _registers(hook, what) for hook, what in zip(KINDS.values(), _KINDS.values())})
 
 
 @hookspec

@@ -14,6 +14,8 @@ from paddle.utils.dlpack import from_dlpack
 
 from paddle_tfm.kernels import op
 
+TINY = 1e-12  # added to a squared length, so that a vector of zeros is not divided by 0
+
 # ------------------------------------------------------------------------------------------------- products and dropout
 
 
@@ -105,6 +107,14 @@ def restore(rows: Tensor, x: Tensor) -> Tensor:
     """Rows [N, C] in the shape and dtype of x."""
     rows = rows.reshape(x.shape)  # [N, C] -> [..., C]
     return rows if rows.dtype == x.dtype else rows.astype(x.dtype)
+
+
+def unit(x: Tensor, length: Tensor | float | None = None) -> Tensor:
+    """Vectors x [..., C] of length 1, or of a `length`, one for all or one each [N, 1]; zeros stay zeros."""
+    rows = flatten(x, x.dtype)
+    factors = paddle.rsqrt(mean_over_channels(paddle.square(rows)) * rows.shape[1] + TINY)  # [N, 1]
+    factors = factors if length is None else factors * length
+    return restore(rows * outer(factors, row_of_ones(rows)), x)
 
 
 def column_of_ones(rows: Tensor) -> Tensor:

@@ -46,10 +46,10 @@ RECIPES = {
     "a tokenizer for one side": ("tokenizer: {name: null, source: word}", ["tokenizer"]),
     "an infinite rate": ("train: {schedule: {name: cosine, peak: .inf}}", ["line 4", "train.schedule.peak", "must be a finite number, but is inf"]),
     "a place misspelled": ("model: {norm: {encoder: rms, dekoder: layer}}", ["1 problem", "line 4", "model.norm.dekoder", "unknown place of a model", "did you mean 'decoder'?"]),
-    "an option misspelled that is like a place": ("model: {placement: {name: sub_ln, in_cros: true}}", ["1 problem", "model.placement.in_cros", "did you mean 'in_cross'? Its options: dropout, gain, in_cross"]),
+    "an option misspelled that is like a place": ("model: {position: {name: nope_hybrid, encodin: rotary}}", ["1 problem", "model.position.encodin", "did you mean 'encoding'? Its options: encoding, every"]),
     "all forms of a tokenizer": ("tokenizer: 3", ["must be a name, {name: …, options…} or {source: …, target: …}, but is 3"]),
     "more examples than a whole number counts": ("task: {name: reverse, train: 1000000000000}", ["task.train", "must be at most 2,147,483,647"]),
-    "a base that is no number": ("model: {position: {name: rotary, ntk_factor: 1.0e+300}}", ["line 4", "model.position", "'rotary' cannot compute with these options: OverflowError"]),
+    "options of which no number can be made": ("model: {position: {name: yarn, trained_length: 4096, slow: 1.0e-308}}", ["line 4", "model.position", "'yarn' cannot compute with these options: OverflowError"]),
 }  # fmt: skip
 
 

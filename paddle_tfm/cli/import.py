@@ -43,9 +43,8 @@ def command(path, folder, compared, task, as_trained, plugins) -> None:
     """
     registry = create_registry(plugins)
     use_device("cpu")
-    from paddle_tfm.imports.reading import read_model
     from paddle_tfm.imports.recorded import Recorded, recorded_beside
-    from paddle_tfm.imports.run_folder import import_model
+    from paddle_tfm.imports.run_folder import import_model, read_model
     from paddle_tfm.recipe import yaml_lines
 
     foreign = read_model(path, as_trained)

@@ -5,6 +5,7 @@ Names and formulas are those of Marian's src/models/transformer.h, read in 1.12.
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ from typing import Any
 import numpy as np
 import yaml
 
+from paddle_tfm import memory
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import content
 from paddle_tfm.imports.foreign import IMPOSSIBLE, Foreign, Side, Weights, sentencepiece_of
 from paddle_tfm.imports.marian_options import NAME, Options
-from paddle_tfm.imports.npz import read_npz
 from paddle_tfm.language import _
 
 LARGEST_TEXT = 1 << 26  # bytes of a vocabulary
@@ -43,7 +44,7 @@ def read_marian(path: Path, as_trained: bool = False) -> Foreign:
     folder = path if path.is_dir() else path.parent
     decoder = _decoder(path, folder)
     model = _model_file(path, folder, decoder)
-    arrays = read_npz(model)
+    arrays = _arrays_of(model)
     if NAME not in arrays:
         raise UserError(_("{file}: it holds no {name}, so it is no model of Marian").format(file=model, name=NAME))
     options = Options(arrays.pop(NAME).tobytes(), str(model), as_trained)
@@ -105,6 +106,22 @@ def _model_file(path: Path, folder: Path, decoder: Mapping[str, Any]) -> Path:
         text = _("{path}: it must be, hold or name one .npz file, but has {files}; name the file itself")
         raise UserError(text.format(path=path, files=", ".join(each.name for each in files) or "none"))
     return files[0]
+
+
+def _arrays_of(file: Path) -> dict[str, np.ndarray]:
+    """name → array of all that a .npz file holds, read without pickle.
+
+    Raises:
+        UserError: it cannot be read, or is no .npz file.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as members:
+            memory.require(sum(member.file_size for member in members.zip.infolist()), str(file))
+            return {name: np.asarray(members[name]) for name in members.files}
+    except FileNotFoundError as error:
+        raise UserError(_("{path}: no such file").format(path=file)) from error
+    except (OSError, zipfile.BadZipFile, EOFError, MemoryError, RuntimeError, ValueError, AttributeError) as error:
+        raise UserError(f"{file}: no .npz file that can be read: {error}") from error
 
 
 def _sides(folder: Path, decoder: Mapping[str, Any], options: Options) -> Iterator[Side]:

@@ -1,4 +1,4 @@
-"""An imported model as a run: its folder holds what that of any run does, but no log of steps."""
+"""Which toolkit a model is of, and an imported model as a run: all that one's folder holds, but no log of steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from paddle_tfm.data.corpus import load_corpus
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import json_text, remove, write_whole
 from paddle_tfm.imports import PROOF
+from paddle_tfm.imports.ctranslate2 import read_argos, read_ctranslate2
 from paddle_tfm.imports.foreign import Foreign
+from paddle_tfm.imports.marian import read_marian
 from paddle_tfm.imports.recorded import Outcome, Recorded, compare, texts_of
 from paddle_tfm.language import _
 from paddle_tfm.model.build import build
@@ -31,6 +33,21 @@ from paddle_tfm.train.finish import FinalTests, results_of, write_results
 from paddle_tfm.train.run import Run, write_start
 
 Report = Callable[[str], None]
+
+
+def read_model(path: Path, as_trained: bool = False) -> Foreign:
+    """The model at `path`: an .argosmodel, a folder of CTranslate2, or Marian's.
+
+    Raises:
+        UserError: none is there that is known, or a file of it is damaged.
+    """
+    if not path.exists():
+        raise UserError(_("{path}: no such file or folder").format(path=path))
+    if path.suffix == ".argosmodel":
+        return read_argos(path)
+    if path.name == "model.bin" or (path / "model.bin").is_file():
+        return read_ctranslate2(path if path.is_dir() else path.parent)
+    return read_marian(path, as_trained)
 
 
 def import_model(

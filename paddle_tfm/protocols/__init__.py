@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from paddle_tfm.protocols.attention import Attention
     from paddle_tfm.protocols.component import Component
-    from paddle_tfm.protocols.context import Geometry, KeyValue, LayerSite, Memory, TokenInfo
+    from paddle_tfm.protocols.context import Cache, Geometry, KeyValue, LayerSite, Memory, TokenInfo
     from paddle_tfm.protocols.dataset import Dataset, RemoteFile
     from paddle_tfm.protocols.executor import Cell, Executor, Outcome, Supervisor
     from paddle_tfm.protocols.feed_forward import FeedForward
@@ -82,7 +82,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
 }
 _SHARED: dict[str, tuple[str, ...]] = {
     "component": ("Component",),
-    "context": ("Geometry", "KeyValue", "LayerSite", "Memory", "TokenInfo"),
+    "context": ("Cache", "Geometry", "KeyValue", "LayerSite", "Memory", "TokenInfo"),
     "layer_component": ("LayerComponent",),
     "marks": ("is_decayed", "keep_initial", "maps", "maps_as", "no_decay"),
     "mask": ("MASKED_SCORE", "Mask"),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import paddle
 from paddle import Tensor
 
 if TYPE_CHECKING:
     from paddle_tfm.protocols.position import PositionalEncoding
+
+Tokens = TypeVar("Tokens", bound="Cache")
 
 
 @dataclass(frozen=True)
@@ -71,19 +73,25 @@ class TokenInfo:
 
 
 @dataclass(frozen=True)
-class KeyValue:
-    """The key/value cache of a layer, [B, H, S, D] each. An attention may have its own type with these methods."""
+class Cache:
+    """What a layer keeps of each token, tensors [B, H, S, …]: the fields of a subclass."""
+
+    def extend(self: Tokens, new: Tokens) -> Tokens:
+        """These tokens followed by `new` ones."""
+        pairs = zip(vars(self).values(), vars(new).values())
+        return type(self)(*(paddle.concat([*pair], 2) for pair in pairs))
+
+    def select(self: Tokens, rows: Tensor) -> Tokens:
+        """The sentences `rows` (int64 [B']) of the batch, in that order: what beam search needs."""
+        return type(self)(*(part.index_select(rows, 0) for part in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class KeyValue(Cache):
+    """The key/value cache of a layer, [B, H, S, D] each. An attention may have another `Cache`, or its own type."""
 
     key: Tensor
     value: Tensor
-
-    def extend(self, new: KeyValue) -> KeyValue:
-        """These tokens followed by `new` ones."""
-        return KeyValue(paddle.concat([self.key, new.key], 2), paddle.concat([self.value, new.value], 2))
-
-    def select(self, rows: Tensor) -> KeyValue:
-        """The sentences `rows` (int64 [B']) of the batch, in that order: what beam search needs."""
-        return KeyValue(self.key.index_select(rows, 0), self.value.index_select(rows, 0))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from paddle_tfm import kernels
 from paddle_tfm.layers import Layer
+from paddle_tfm.options import options_of
 from paddle_tfm.protocols.component import Component
 
 
@@ -17,3 +18,8 @@ class LayerComponent(Component, Layer):
         if kwargs:
             return super().__call__(*args, **kwargs)
         return kernels.call(self, args, super().__call__)
+
+    def extra_repr(self) -> str:
+        """The options that it keeps under their names."""
+        kept = {name: getattr(self, name, None) for name in options_of(type(self))}
+        return ", ".join(f"{name}={value}" for name, value in kept.items() if isinstance(value, (int, float, str)))

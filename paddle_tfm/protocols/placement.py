@@ -70,7 +70,7 @@ class Placement(LayerComponent):
         self.drops = nn.LayerList([Dropout(dropout) for _ in sites])
 
     @classmethod
-    def asks(cls, norm: str, sublayer: str, **options: object) -> bool:
+    def asks(cls, norm: str, sublayer: str) -> bool:
         """Whether the branch of `sublayer` (self, cross, feed_forward) gets `norm`: inner_norm or projection_norm."""
         return bool(getattr(cls, norm))
 

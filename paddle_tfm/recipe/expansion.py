@@ -181,7 +181,9 @@ class Recipe:
             settings, of_the_variant = validate(data, origins)
             problems += of_the_variant
             runs += [RunSpec(self.name, name, seed, {**data, "seeds": [seed]}, origins, settings) for seed in seeds]
-        problems += [*of_the_recipe, *_incoherent(self, runs, settings_of_all, sound_seeds)]
+        problems += of_the_recipe
+        for each in _incoherent(self, runs, settings_of_all, sound_seeds):
+            problems.append(each if each.file else locate(each, self.origins))
         order = {seed: place for place, seed in enumerate(seeds)}
         return sorted(runs, key=lambda run: order[run.seed]), list(dict.fromkeys(problems))
 
@@ -219,28 +221,24 @@ def _incoherent(
     labels = Counter(label for label, _ in recipe.grid()) if recipe.data.get("grid") else Counter()
     for name, (overrides, _places) in recipe.written_variants().items():
         yield from _variant_problems(recipe, name, overrides, labels[name])
-    for each in ablate.problems(recipe.data):
-        yield locate(each, recipe.origins)
+    yield from ablate.problems(recipe.data)
     yield from _ladder_problems(recipe)
     data = {run.variant: run.data for run in runs}
-    for each in equal.problems(recipe.written_variants(), recipe.data, data):
-        yield locate(each, recipe.origins)
+    yield from equal.problems(recipe.written_variants(), recipe.data, data)
     yield from _baseline_problems(recipe)
     yield from _seed_problems(recipe, sound_seeds)
     if settings is not None:
         yield from _tune_problems(recipe, settings, runs)
-        for each in claims.problems(settings.claims, data):
-            yield locate(each, recipe.origins)
+        yield from claims.problems(settings.claims, data)
 
 
-def _tune_problems(recipe: Recipe, settings: Settings, runs: Sequence[RunSpec]) -> list[Problem]:
+def _tune_problems(recipe: Recipe, settings: Settings, runs: Sequence[RunSpec]) -> Iterator[Problem]:
     """What is wrong with the space of tuning, beside the variants and what the command line set."""
     if settings.tune is None:
-        return []
+        return
     overrides = {name: overrides for name, (overrides, _) in recipe.variants().items()}
     sound, seeds = {run.variant: run.data for run in runs if run.settings}, {run.seed for run in runs}
-    wrong = tuning.problems(settings.tune, overrides, sound, seeds, settings.evaluate.best)
-    return [locate(each, recipe.origins) for each in wrong]
+    yield from tuning.problems(settings.tune, overrides, sound, seeds, settings.evaluate.best)
 
 
 def _variant_problems(recipe: Recipe, name: str, overrides: Mapping, combinations: int) -> Iterator[Problem]:
@@ -252,15 +250,15 @@ def _variant_problems(recipe: Recipe, name: str, overrides: Mapping, combination
             "{name!r} must be a folder's name: at most 100 characters, no slash, no control "
             "character, no dot at its beginning"
         ).format(name=name)
-        yield locate(Problem(path, sentence), recipe.origins)
+        yield Problem(path, sentence)
     if name in OF_A_SWEEP or name.endswith(PASSING):
         sentence = _("{name!r} is the name of what a sweep writes itself; call it otherwise").format(name=name)
-        yield locate(Problem(path, sentence), recipe.origins)
+        yield Problem(path, sentence)
     if combinations > 1:
         sentence = _("two combinations are called '{name}'; write `variants`, each with a name of its own").format(
             name=name
         )
-        yield locate(Problem(path, sentence), recipe.origins)
+        yield Problem(path, sentence)
     yield from _override_problems(recipe, "variant", name, path, overrides)
 
 
@@ -270,7 +268,7 @@ def _override_problems(recipe: Recipe, part: str, name: str, path: str, override
     for key in overrides:
         if key.split(".")[0] in OF_THE_RECIPE:
             sentence = _("belongs to the recipe; a {part} cannot set it").format(part=_(part))
-            yield locate(Problem(f"{path}.{key}", sentence), recipe.origins)
+            yield Problem(f"{path}.{key}", sentence)
         for leaf in leaves({key: overrides[key]}) if path != "ablate" else ():  # there the full model is set
             for overridden in (overridden for overridden in recipe.overridden if is_replaced(overridden, leaf)):
                 text = _("{part} '{name}' sets {leaf} itself, so this would change nothing there")
@@ -282,24 +280,24 @@ def _override_problems(recipe: Recipe, part: str, name: str, path: str, override
 
 def _ladder_problems(recipe: Recipe) -> Iterator[Problem]:
     """What of the ladder does not fit to the rest, and to what the command line set."""
-    for problem in ladder.problems(recipe.written_variants(), recipe.data):
-        yield locate(problem, recipe.origins)
+    yield from ladder.problems(recipe.written_variants(), recipe.data)
     for size, settings in ladder.sizes_of(recipe.data).items():
         yield from _override_problems(recipe, "size", size, f"ladder.sizes.{size}", settings)
 
 
-def _seed_problems(recipe: Recipe, sound_seeds: bool) -> list[Problem]:
+def _seed_problems(recipe: Recipe, sound_seeds: bool) -> Iterator[Problem]:
     """Seeds are added for variants that are compared, and claims know nothing of looks."""
-    sentence = ""
-    if sound_seeds and recipe.seed_plan() and len(recipe.written_variants()) == 1:
+    if not sound_seeds or not recipe.seed_plan():
+        return
+    if len(recipe.written_variants()) == 1:
         sentence = _("are added until variants are told apart, but there is one variant; write `seeds: [1, 2, 3]`")
-    elif sound_seeds and recipe.seed_plan() and recipe.data.get("claims"):
+        yield Problem("seeds", sentence)
+    elif recipe.data.get("claims"):
         sentence = _("are added until variants are told apart; `claims` need a list that is set before, `[1, 2, 3]`")
-    return [locate(Problem("seeds", sentence), recipe.origins)] if sentence else []
+        yield Problem("seeds", sentence)
 
 
-def _baseline_problems(recipe: Recipe) -> list[Problem]:
+def _baseline_problems(recipe: Recipe) -> Iterator[Problem]:
     baseline, names = recipe.data.get("baseline"), recipe.written_variants()
     if isinstance(baseline, str) and baseline not in names:
-        return [locate(Problem("baseline", unknown("variant", baseline, names)), recipe.origins)]
-    return []
+        yield Problem("baseline", unknown("variant", baseline, names))

@@ -131,7 +131,7 @@ def _memory_problems(plan: ModelPlan) -> Iterator[Problem]:
 
 def asks(placement: ComponentPlan, norm: str, sublayer: str) -> bool:
     """Whether a placement asks for this norm inside the branch of this sublayer."""
-    return placement.cls is not None and placement.cls.asks(norm, sublayer, **placement.options)
+    return placement.cls is not None and placement.cls.asks(norm, sublayer)
 
 
 def _norm_problems(plan: ModelPlan) -> Iterator[Problem]:

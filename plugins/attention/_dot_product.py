@@ -69,11 +69,13 @@ def scores_of(q: Tensor, key: Tensor, info: TokenInfo, mask: Mask, scale: float 
     return scores if relative is None else scores + (relative * scale).astype(scores.dtype)
 
 
-def gather(weights: Tensor, value: Tensor, info: TokenInfo, mask: Mask) -> Tensor:
-    """weights · v + r, with r the term that the encoding adds to values.
+def gather(weights: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, dropout: Dropout, tap: Tap) -> Tensor:
+    """drop(weights) · v + r, with r the term that the encoding adds to values. The weights are recorded.
 
-    weights [B, H, Tq, Tk], value [B, G, Tk, W] → [B, H, Tq, W]; G as in `scores_of`.
+    weights [B, H, Tq, Tk], v [B, G, Tk, W] → [B, H, Tq, W]; G as in `scores_of`.
     """
+    tap.record("attention", weights)
+    weights, value = dropout(weights), kv.value
     grouped = value.shape[1] != weights.shape[1]
     context = _by_groups(weights, value, transpose=False) if grouped else paddle.matmul(weights, value)
     relative = info.encoding.values(weights, info.positions, mask.k_positions)
@@ -96,8 +98,7 @@ def attend(
     `dropout` is applied to the weights.
     """
     weights = F.softmax(mask.add_to(scores_of(q, kv.key, info, mask, scale)), -1)
-    tap.record("attention", weights)
-    return gather(dropout(weights), kv.value, info, mask)
+    return gather(weights, kv, info, mask, dropout, tap)
 
 
 @examples(attend)

@@ -153,9 +153,6 @@ class Convolution(Attention):
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]
 
-    def extra_repr(self) -> str:
-        return f"kernel={self.kernel}, left={self.left}, dynamic={self.predict is not None}"
-
 
 def _of_layer(kernel: int | list[int], layer: int, causal: bool) -> int:
     """The width of a layer's kernel; ValueError where it cannot be one."""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 
-import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import ops
+from paddle_tfm.ops import unit
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm.validators import at_least
-from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
+from paddle_tfm_plugins.attention._dot_product import attend
 from paddle_tfm_plugins.attention.multihead import MultiHead
-
-EPS = 1e-12  # added to a squared length, so that a vector of zeros is not divided by 0
 
 
 class Cosine(MultiHead):
@@ -45,18 +42,12 @@ class Cosine(MultiHead):
         start = nn.initializer.Constant(math.log2(length**2 - length))
         self.gain = self.create_parameter([1], default_initializer=start)
 
-    def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
-        key = unit(split_heads(self.key(source), self.num_heads))  # [B, H, S, D]
-        return KeyValue(info.encoding.key(key, info.positions), split_heads(self.value(source), self.num_heads))
+    def queries(self, x: Tensor) -> Tensor:
+        return unit(super().queries(x))
 
-    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = unit(split_heads(self.query(x), self.num_heads))  # [B, H, T, D]
-        context = attend(q, kv, info, mask, self.dropout, tap, scale=self.gain.astype(q.dtype))
-        return project_out(merge_heads(context), info, self.inner_norm, self.output)
+    def keys(self, source: Tensor) -> Tensor:
+        return unit(super().keys(source))
 
-
-def unit(x: Tensor) -> Tensor:
-    """x / |x| over the last axis; zeros stay zeros."""
-    rows = ops.flatten(x, x.dtype)
-    square = ops.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]
-    return ops.restore(rows * ops.outer(paddle.rsqrt(square + EPS), ops.row_of_ones(rows)), x)
+    def heads(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        q = self.queries(x)
+        return attend(q, kv, info, mask, self.dropout, tap, scale=self.gain.astype(q.dtype))

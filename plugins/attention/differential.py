@@ -12,8 +12,6 @@ from paddle_tfm.language import _
 from paddle_tfm.protocols import Geometry, KeyValue, LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm_plugins.attention._dot_product import (
     gather,
-    merge_heads,
-    project_out,
     scores_of,
     split_heads,
     width_of_head,
@@ -80,19 +78,16 @@ class Differential(MultiHead):
         return Geometry(num_heads, num_heads, head_dim)
 
     def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
-        key = split_heads(self.key(source), self.num_heads)  # [B, H, S, D]
-        return KeyValue(info.encoding.key(key, info.positions), split_heads(self.value(source), self.num_heads // 2))
+        value = split_heads(self.value(source), self.num_heads // 2)
+        return KeyValue(info.encoding.key(self.keys(source), info.positions), value)
 
-    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        softmaxes = F.softmax(mask.add_to(scores_of(q, kv.key, info, mask)), -1)  # [B, H, T, S]
+    def heads(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        softmaxes = F.softmax(mask.add_to(scores_of(self.queries(x), kv.key, info, mask)), -1)  # [B, H, T, S]
         batch, _, queries, keys = softmaxes.shape
         pairs = softmaxes.reshape([batch, self.num_heads // 2, 2, queries, keys])  # [B, H, T, S] -> [B, H/2, 2, T, S]
         weights = pairs[:, :, 0] - self.subtracted().astype(pairs.dtype) * pairs[:, :, 1]  # [B, H/2, T, S]
-        tap.record("attention", weights)
-        context = gather(self.dropout(weights), kv.value, info, mask)  # [B, H/2, T, 2D]
-        context = self.head_norm(context) * (1.0 - self.lambda_init)
-        return project_out(merge_heads(context), info, self.inner_norm, self.output)
+        context = gather(weights, kv, info, mask, self.dropout, tap)  # [B, H/2, T, 2D]
+        return self.head_norm(context) * (1.0 - self.lambda_init)
 
     def subtracted(self) -> Tensor:
         """λ, a number."""

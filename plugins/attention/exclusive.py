@@ -5,10 +5,9 @@ from __future__ import annotations
 from paddle import Tensor
 
 from paddle_tfm.language import _
+from paddle_tfm.ops import unit
 from paddle_tfm.protocols import KeyValue, LayerSite, Mask, Tap, TokenInfo
 from paddle_tfm.validators import at_least
-from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
-from paddle_tfm_plugins.attention.cosine import unit
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -43,9 +42,7 @@ class Exclusive(MultiHead):
                 _("it takes a token's own value out, and in cross-attention all values are another text's")
             )
 
-    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        y = attend(q, kv, info, mask, self.dropout, tap)
+    def heads(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        y = super().heads(x, kv, info, mask, tap)
         own = unit(kv.value[:, :, -x.shape[1] :])  # the newest tokens are those of x: [B, H, T, D]
-        z = y - (y * own).sum(-1, keepdim=True) * own
-        return project_out(merge_heads(z), info, self.inner_norm, self.output)
+        return y - (y * own).sum(-1, keepdim=True) * own

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.language import _
 from paddle_tfm.layers import Linear
-from paddle_tfm.protocols import LayerSite, Mask, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
+from paddle_tfm.protocols import Cache, LayerSite, Mask, Tap, TokenInfo
+from paddle_tfm_plugins.attention._dot_product import gather, scores_of
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
 @dataclass(frozen=True)
-class Fading:
+class Fading(Cache):
     """Keys and values [B, H, S, D] with the logarithms of the forget gates [B, H, S], 0 at padding."""
 
     key: Tensor
     value: Tensor
     log_gate: Tensor
-
-    def extend(self, new: Fading) -> Fading:
-        pairs = (self.key, new.key), (self.value, new.value), (self.log_gate, new.log_gate)
-        return Fading(*(paddle.concat(pair, 2) for pair in pairs))
-
-    def select(self, rows: Tensor) -> Fading:
-        return Fading(*(part.index_select(rows, 0) for part in (self.key, self.value, self.log_gate)))
 
 
 class Forgetting(MultiHead):
@@ -67,12 +59,9 @@ class Forgetting(MultiHead):
         log_gate = log_gate * info.valid.astype(log_gate.dtype).unsqueeze(-1)
         return Fading(kv.key, kv.value, log_gate.transpose([0, 2, 1]))  # [B, T, H] -> [B, H, T]
 
-    def forward(self, x: Tensor, kv: Fading, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
+    def heads(self, x: Tensor, kv: Fading, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         total = kv.log_gate.cumsum(-1)  # [B, H, S], whose last T are those of the queries
         faded = total[:, :, -x.shape[1] :].unsqueeze(-1) - total.unsqueeze(-2)  # [B, H, T, S]
-        scores = scores_of(q, kv.key, info, mask)
+        scores = scores_of(self.queries(x), kv.key, info, mask)
         weights = F.softmax(mask.add_to(scores + faded.astype(scores.dtype)), -1)
-        tap.record("attention", weights)
-        context = gather(self.dropout(weights), kv.value, info, mask)
-        return project_out(merge_heads(context), info, self.inner_norm, self.output)
+        return gather(weights, kv, info, mask, self.dropout, tap)

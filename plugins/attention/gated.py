@@ -7,7 +7,7 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
+from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -39,8 +39,7 @@ class Gated(MultiHead):
         self.gate = Linear(d_model, self.num_heads if per_head else self.query.weight.shape[1], bias)
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
+        context = merge_heads(self.heads(x, kv, info, mask, tap))  # [B, T, H·D]
         return project_out(context * self.gates(x), info, self.inner_norm, self.output)
 
     def gates(self, x: Tensor) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import paddle
@@ -27,54 +26,10 @@ from paddle_tfm.protocols import (
 )
 from paddle_tfm.validators import matrix_side
 from paddle_tfm_plugins.attention._dot_product import merge_heads, project_out, split_heads, width_of_head
+from paddle_tfm_plugins.attention._reading import Read, State, Unread
 from paddle_tfm_plugins.norm.rms import RMSNorm
 
 EPS = 1e-6  # added to a squared length, as in the authors' kernel
-
-
-@dataclass(frozen=True)
-class Past:
-    """What is left of the tokens so far: the memory S [B, H, D, V], and the projections [B, K − 1, W] of the last
-    K − 1 real tokens, which the next convolution reaches; zero where there are fewer."""
-
-    memory: Tensor
-    reach: Tensor
-
-
-@dataclass(frozen=True)
-class Read:
-    """The newest tokens, read: what the memory answered [B, H, T, V], and what is left at their end."""
-
-    answers: Tensor
-    past: Past
-
-    def read(self) -> Read:
-        return self
-
-    def extend(self, new: Unread) -> Read:
-        return new.read(self.past)
-
-    def select(self, rows: Tensor) -> Read:
-        past = Past(self.past.memory.index_select(rows, 0), self.past.reach.index_select(rows, 0))
-        return Read(self.answers.index_select(rows, 0), past)
-
-
-@dataclass(frozen=True)
-class Unread:
-    """Tokens [B, T, C] with their validity [B, T], which `net` reads once the memory before them is known."""
-
-    net: GatedDeltaNet
-    x: Tensor
-    valid: Tensor
-
-    def read(self, past: Past | None = None) -> Read:
-        return self.net.read(self.x, self.valid, past)
-
-    def extend(self, new: Unread) -> Read:
-        return self.read().extend(new)
-
-    def select(self, rows: Tensor) -> Unread:
-        return Unread(self.net, self.x.index_select(rows, 0), self.valid.index_select(rows, 0))
 
 
 class GatedDeltaNet(Attention):
@@ -151,35 +106,36 @@ class GatedDeltaNet(Attention):
         return Geometry(num_heads, num_heads, width_of_head(d_model, num_heads, head_dim))
 
     def project(self, source: Tensor, info: TokenInfo) -> Unread:
-        return Unread(self, source, info.valid)
+        return Unread(self.read, source, info.valid)
 
     def forward(self, x: Tensor, kv: Unread | Read, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        answers = self.norm(kv.read().answers[:, :, -x.shape[1] :]).astype(x.dtype)  # [B, H, T, V]
+        answers = self.norm(kv.read().outputs[:, :, -x.shape[1] :]).astype(x.dtype)  # [B, H, T, V]
         return project_out(merge_heads(answers) * self.squash(self.gate(x)), info, self.inner_norm, self.output)
 
-    def read(self, x: Tensor, valid: Tensor, past: Past | None) -> Read:
-        """x [B, T, C], of which `valid` [B, T] are real, after `past` (None: from the beginning)."""
+    def read(self, x: Tensor, valid: Tensor, past: State | None) -> Read:
+        """x [B, T, C], of which `valid` [B, T] are real, after `past` (None: from the beginning): the memory S [B, H,
+        D, V], and the projections [B, K − 1, W] of the last K − 1 real tokens, zero where there are fewer."""
         batch, length, _ = x.shape
-        past = self._nothing(batch) if past is None else past
+        memory, before = self._nothing(batch) if past is None else past
         when = paddle.arange(length, dtype="int64").unsqueeze(0)
         order = paddle.argsort(paddle.where(valid, when, length + when), 1)  # [B, T]: real tokens first
         x, number = _picked(x, order), valid.astype("int64").sum(1, keepdim=True)  # [B, T, C], [B, 1]
-        projections = [layer(x).astype(past.memory.dtype) for layer in (self.query, self.key, self.value)]
-        fade, write = (layer(x).astype(past.memory.dtype) for layer in (self.fade, self.write))  # [B, T, H]
+        projections = [layer(x).astype(memory.dtype) for layer in (self.query, self.key, self.value)]
+        fade, write = (layer(x).astype(memory.dtype) for layer in (self.fade, self.write))  # [B, T, H]
         with paddle.amp.auto_cast(enable=False):  # a memory of many tokens needs more digits than half precision has
-            real = (when < number).astype(past.memory.dtype).unsqueeze(-1)  # [B, T, 1]
-            reach = paddle.concat([past.reach, paddle.concat(projections, -1) * real], 1)  # [B, K - 1 + T, W]
+            real = (when < number).astype(memory.dtype).unsqueeze(-1)  # [B, T, 1]
+            reach = paddle.concat([before, paddle.concat(projections, -1) * real], 1)  # [B, K - 1 + T, W]
             width = self.kernel.shape[0]
             convolved = ops.silu(sum(reach[:, i : i + length] * self.kernel[i] for i in range(width)))
             q, k, v = (split_heads(part, self.num_heads) for part in convolved.split(self.widths, -1))
             slow = (F.softplus(fade + self.fade_bias), F.sigmoid(write))
             fade, beta = (split_heads(each * real, self.num_heads) for each in slow)
             log_alpha = -paddle.exp(self.log_rate).reshape([-1, 1, 1]) * fade
-            answers, memory = self.recall(_unit(q) * self.head_dim**-0.5, _unit(k), v, log_alpha, beta, past.memory)
+            answers, memory = self.recall(_unit(q) * self.head_dim**-0.5, _unit(k), v, log_alpha, beta, memory)
         last = number + paddle.arange(width - 1, dtype="int64").unsqueeze(0)  # [B, K - 1]
         back = paddle.argsort(order, 1)
         answers = split_heads(_picked(merge_heads(answers), back), self.num_heads)
-        return Read(answers, Past(memory, _picked(reach, last) if width > 1 else past.reach))
+        return Read(answers, (memory, _picked(reach, last) if width > 1 else before))
 
     def recall(
         self, q: Tensor, k: Tensor, v: Tensor, log_alpha: Tensor, beta: Tensor, memory: Tensor
@@ -203,10 +159,10 @@ class GatedDeltaNet(Attention):
         faded = paddle.exp((total - total.transpose([0, 1, 3, 2])).clip(max=0.0))  # γ_t / γ_i
         return faded * paddle.matmul(q, k, transpose_y=True), faded * paddle.matmul(k, k, transpose_y=True)
 
-    def _nothing(self, batch: int) -> Past:
+    def _nothing(self, batch: int) -> State:
         keys, _, values = (width // self.num_heads for width in self.widths)
         memory = paddle.zeros([batch, self.num_heads, keys, values], self.kernel.dtype)
-        return Past(memory, paddle.zeros([batch, self.kernel.shape[0] - 1, sum(self.widths)], self.kernel.dtype))
+        return memory, paddle.zeros([batch, self.kernel.shape[0] - 1, sum(self.widths)], self.kernel.dtype)
 
     def branch_weights(self) -> list[Tensor]:
         return [self.output.weight]  # a scale of the values would be undone by the norm of each head

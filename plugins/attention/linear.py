@@ -10,7 +10,13 @@ from paddle import Tensor
 
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import merge_heads, require_memory, split_heads, width_of_head
+from paddle_tfm_plugins.attention._dot_product import (
+    merge_heads,
+    project_out,
+    require_memory,
+    split_heads,
+    width_of_head,
+)
 
 EPS = 1e-30  # the smallest denominator of a row that sees something
 
@@ -126,9 +132,7 @@ class LinearAttention(Attention):
         # What sees nothing divides by 1: by a tiny number its output is zero too, but its gradient may be infinite.
         bottom = paddle.where(bottom > 0, bottom.clip(min=EPS), paddle.ones_like(bottom))
         context = merge_heads(top / bottom)  # [B, T, C]
-        if self.inner_norm is not None:
-            context = self.inner_norm(context, info.valid, info.positions)
-        return self.output(context)
+        return project_out(context, info, self.inner_norm, self.output)
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]

@@ -10,7 +10,7 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.layers import Dropout, Linear
-from paddle_tfm.protocols import Attention, Geometry, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.protocols import Attention, Cache, Geometry, Mask, Norm, Tap, TokenInfo
 from paddle_tfm.validators import matrix_side
 from paddle_tfm_plugins.attention._dot_product import (
     merge_heads,
@@ -23,17 +23,11 @@ from paddle_tfm_plugins.norm.rms import RMSNorm
 
 
 @dataclass(frozen=True)
-class Latent:
-    """What is cached of each token: the latent [B, S, L], and the key [B, 1, S, R] that all heads share."""
+class Latent(Cache):
+    """What is cached of each token: the latent [B, 1, S, L], and the key [B, 1, S, R] that all heads share."""
 
     latent: Tensor
     key: Tensor
-
-    def extend(self, new: Latent) -> Latent:
-        return Latent(paddle.concat([self.latent, new.latent], 1), paddle.concat([self.key, new.key], 2))
-
-    def select(self, rows: Tensor) -> Latent:
-        return Latent(self.latent.index_select(rows, 0), self.key.index_select(rows, 0))
 
 
 class MultiHeadLatent(Attention):
@@ -110,7 +104,7 @@ class MultiHeadLatent(Attention):
 
     def project(self, source: Tensor, info: TokenInfo) -> Latent:
         key = self.rotated_key(source).unsqueeze(1)  # [B, S, R] -> [B, 1, S, R]
-        return Latent(self.latent_norm(self.latent(source)), info.encoding.key(key, info.positions))
+        return Latent(self.latent_norm(self.latent(source)).unsqueeze(1), info.encoding.key(key, info.positions))
 
     def forward(self, x: Tensor, kv: Latent, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
         asked = x if self.query_latent is None else self.query_norm(self.query_latent(x))
@@ -118,19 +112,18 @@ class MultiHeadLatent(Attention):
         rotated = info.encoding.query(split_heads(self.rotated_query(asked), self.num_heads), info.positions)
         require_memory(*rotated.shape[:3], kv.key.shape[2])
         few = x.shape[1] < self.head_dim
-        latent = kv.latent.unsqueeze(1)  # [B, S, L] -> [B, 1, S, L]
         if few:
-            q, key = paddle.matmul(q, self._by_head(self.key), transpose_y=True), latent  # [B, H, T, L]
+            q, key = paddle.matmul(q, self._by_head(self.key), transpose_y=True), kv.latent  # [B, H, T, L]
         else:
-            key = split_heads(self.key(kv.latent), self.num_heads)  # [B, H, S, D]
+            key = split_heads(self.key(kv.latent.squeeze(1)), self.num_heads)  # [B, H, S, D]
         scores = paddle.matmul(q, key, transpose_y=True) + paddle.matmul(rotated, kv.key, transpose_y=True)
         weights = F.softmax(mask.add_to(scores * self.scale), -1)  # [B, H, T, S]
         tap.record("attention", weights)
         weights = self.dropout(weights)
         if few:
-            context = paddle.matmul(paddle.matmul(weights, latent), self._by_head(self.value))  # [B, H, T, D]
+            context = paddle.matmul(paddle.matmul(weights, kv.latent), self._by_head(self.value))  # [B, H, T, D]
         else:
-            context = paddle.matmul(weights, split_heads(self.value(kv.latent), self.num_heads))
+            context = paddle.matmul(weights, split_heads(self.value(kv.latent.squeeze(1)), self.num_heads))
         return project_out(merge_heads(context), info, self.inner_norm, self.output)
 
     def _by_head(self, linear: Linear) -> Tensor:

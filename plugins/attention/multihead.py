@@ -43,7 +43,7 @@ class MultiHead(Attention):
         head_dim: int | None = None,
     ):
         super().__init__()
-        self.num_heads = num_heads
+        self.num_heads = self.kv_heads = num_heads
         of_head = width_of_head(d_model, num_heads, head_dim)
         width = num_heads * of_head
         self.query, self.key, self.value = (
@@ -57,14 +57,24 @@ class MultiHead(Attention):
     def geometry(cls, d_model: int, num_heads: int, head_dim: int | None = None, **options: object) -> Geometry:
         return Geometry(num_heads, num_heads, width_of_head(d_model, num_heads, head_dim))
 
+    def queries(self, x: Tensor) -> Tensor:
+        """x [B, T, C] → [B, H, T, D], not yet rotated."""
+        return split_heads(self.query(x), self.num_heads)
+
+    def keys(self, source: Tensor) -> Tensor:
+        """source [B, S, C] → [B, H, S, D], not yet rotated."""
+        return split_heads(self.key(source), self.kv_heads)
+
     def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
-        key = split_heads(self.key(source), self.num_heads)  # [B, H, S, D]
-        return KeyValue(info.encoding.key(key, info.positions), split_heads(self.value(source), self.num_heads))
+        value = split_heads(self.value(source), self.kv_heads)
+        return KeyValue(info.encoding.key(self.keys(source), info.positions), value)
+
+    def heads(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        """head_1 … head_H, [B, H, T, D]."""
+        return attend(self.queries(x), kv, info, mask, self.dropout, tap)
 
     def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
-        return project_out(context, info, self.inner_norm, self.output)
+        return project_out(merge_heads(self.heads(x, kv, info, mask, tap)), info, self.inner_norm, self.output)
 
     def branch_weights(self) -> list[Tensor]:
         return [self.value.weight, self.output.weight]

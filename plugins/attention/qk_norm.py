@@ -6,9 +6,9 @@ from typing import Literal
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import KeyValue, Mask, Norm, Tap, TokenInfo
+from paddle_tfm.protocols import Norm
 from paddle_tfm.validators import one_of
-from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
+from paddle_tfm_plugins.attention._dot_product import split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.norm.layer import LayerNorm
 from paddle_tfm_plugins.norm.rms import RMSNorm
@@ -52,14 +52,11 @@ class QKNorm(MultiHead):
             RMSNorm(width) if norm == "rms" else LayerNorm(width, bias=False) for _ in range(2)
         )
 
-    def project(self, source: Tensor, info: TokenInfo) -> KeyValue:
-        key = self.normalized(self.key(source), self.key_norm)
-        return KeyValue(info.encoding.key(key, info.positions), split_heads(self.value(source), self.num_heads))
+    def queries(self, x: Tensor) -> Tensor:
+        return self.normalized(self.query(x), self.query_norm)
 
-    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = self.normalized(self.query(x), self.query_norm)
-        context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]
-        return project_out(context, info, self.inner_norm, self.output)
+    def keys(self, source: Tensor) -> Tensor:
+        return self.normalized(self.key(source), self.key_norm)
 
     def normalized(self, x: Tensor, norm: Norm) -> Tensor:
         """Queries or keys [B, T, H·D] → [B, H, T, D]."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 import paddle
@@ -17,49 +17,7 @@ from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Attention, Geometry, LayerSite, Mask, Norm, Tap, TokenInfo
 from paddle_tfm.validators import matrix_side
 from paddle_tfm_plugins.attention._dot_product import project_out
-
-
-class Carried(NamedTuple):
-    """The state of an LSTM: its output h and its cell c, [B, W] each."""
-
-    h: Tensor
-    c: Tensor
-
-
-@dataclass(frozen=True)
-class Read:
-    """The newest tokens after the LSTM: outputs [B, T, W], and the state at their end."""
-
-    outputs: Tensor
-    last: Carried
-
-    def read(self) -> Read:
-        return self
-
-    def extend(self, new: Unread) -> Read:
-        return new.read(self.last)
-
-    def select(self, rows: Tensor) -> Read:
-        last = Carried(*(part.index_select(rows, 0) for part in self.last))
-        return Read(self.outputs.index_select(rows, 0), last)
-
-
-@dataclass(frozen=True)
-class Unread:
-    """Tokens [B, T, C] with their validity [B, T], which `LSTM` reads once the state before them is known."""
-
-    lstm: LSTM
-    x: Tensor
-    valid: Tensor
-
-    def read(self, after: Carried | None = None) -> Read:
-        return self.lstm(self.x, self.valid, after)
-
-    def extend(self, new: Unread) -> Read:
-        return self.read().extend(new)
-
-    def select(self, rows: Tensor) -> Unread:
-        return Unread(self.lstm, self.x.index_select(rows, 0), self.valid.index_select(rows, 0))
+from paddle_tfm_plugins.attention._reading import Read, State, Unread
 
 
 @dataclass(frozen=True)
@@ -71,9 +29,8 @@ class BothWays:
     valid: Tensor
 
     def read(self) -> Read:
-        ahead, back = (lstm(self.x, self.valid) for lstm in self.lstms)
-        last = Carried(*(paddle.concat(parts, -1) for parts in zip(ahead.last, back.last)))
-        return Read(paddle.concat([ahead.outputs, back.outputs], -1), last)
+        both = [lstm(self.x, self.valid).outputs for lstm in self.lstms]
+        return Read(paddle.concat(both, -1), ())
 
     def extend(self, new: BothWays) -> BothWays:
         return BothWays(self.lstms, paddle.concat([self.x, new.x], 1), paddle.concat([self.valid, new.valid], 1))
@@ -83,7 +40,8 @@ class BothWays:
 
 
 class LSTM(nn.Layer):
-    """One direction: x [B, T, C] → outputs [B, T, W], zero at padding, over which the state is carried unchanged."""
+    """One direction: x [B, T, C] → outputs [B, T, W], zero at padding, over which the state is carried unchanged:
+    output and cell, [B, W] each."""
 
     def __init__(self, d_model: int, width: int, forget_bias: float, backward: bool = False):
         super().__init__()
@@ -95,11 +53,11 @@ class LSTM(nn.Layer):
         start = nn.initializer.Assign(np.repeat([0.0, forget_bias, 0.0, 0.0], width))
         self.bias = self.create_parameter([4 * width], default_initializer=start)
 
-    def forward(self, x: Tensor, valid: Tensor, after: Carried | None = None) -> Read:
+    def forward(self, x: Tensor, valid: Tensor, after: State | None = None) -> Read:
         batch, length, channels = x.shape
         if after is None:
             zero = paddle.zeros([batch, self.width], self.bias.dtype)
-            after = Carried(zero, zero)
+            after = zero, zero
         weights = self.input.reshape([-1, channels]), self.hidden.reshape([-1, self.width]), self.bias
         if length == 1:  # a step of decoding: no transpose needed
             steps = x.reshape([1, batch, channels])  # [B, 1, C] -> [1, B, C]
@@ -125,8 +83,8 @@ class LSTM(nn.Layer):
 
 @op
 def lstm(
-    x: Tensor, lengths: Tensor, after: Carried, w_input: Tensor, w_hidden: Tensor, bias: Tensor
-) -> tuple[Tensor, Carried]:
+    x: Tensor, lengths: Tensor, after: State, w_input: Tensor, w_hidden: Tensor, bias: Tensor
+) -> tuple[Tensor, State]:
     """x [T, B, C], of which a row's first `lengths` [B] are real → outputs [T, B, W], zero behind them, and the state.
 
     w_input [4W, C], w_hidden [4W, W], bias [4W].
@@ -141,7 +99,7 @@ def lstm(
         real = (lengths > t).unsqueeze(1)  # [B, 1]
         h, c = paddle.where(real, out, h), paddle.where(real, cell, c)
         outputs.append(paddle.where(real, out, paddle.zeros_like(out)))
-    return paddle.stack(outputs), Carried(h, c)
+    return paddle.stack(outputs), (h, c)
 
 
 @examples(lstm)
@@ -153,7 +111,7 @@ def _lstm_examples(rng: np.random.Generator) -> tuple[object, ...]:
         return paddle.to_tensor(rng.normal(scale=0.5, size=shape).astype("float32"))
 
     lengths = paddle.to_tensor(rng.integers(1, length + 1, batch).astype("int32"))
-    after = Carried(normal(batch, width), normal(batch, width))
+    after = normal(batch, width), normal(batch, width)
     weights = normal(4 * width, channels), normal(4 * width, width), normal(4 * width)
     return normal(length, batch, channels), lengths, after, *weights
 

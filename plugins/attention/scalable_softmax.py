@@ -7,7 +7,7 @@ from paddle import Tensor, nn
 
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm.validators import positive
-from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, project_out, split_heads
+from paddle_tfm_plugins.attention._dot_product import attend
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -37,9 +37,8 @@ class ScalableSoftmax(MultiHead):
         positive(scale=scale)
         self.scale = self.create_parameter([num_heads], default_initializer=nn.initializer.Constant(scale))
 
-    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
+    def heads(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        q = self.queries(x)
         keys = mask.allowed().astype(q.dtype).sum(-1, keepdim=True).clip(min=1.0)  # [B, 1, T|1, 1]
         scale = self.scale.astype(q.dtype).reshape([1, -1, 1, 1]) * paddle.log(keys) * q.shape[-1] ** -0.5
-        context = attend(q, kv, info, mask, self.dropout, tap, scale)
-        return project_out(merge_heads(context), info, self.inner_norm, self.output)
+        return attend(q, kv, info, mask, self.dropout, tap, scale)

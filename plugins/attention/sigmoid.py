@@ -10,7 +10,7 @@ from paddle import Tensor
 
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
 from paddle_tfm.validators import at_least
-from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
+from paddle_tfm_plugins.attention._dot_product import gather, scores_of
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -46,13 +46,10 @@ class SigmoidAttention(MultiHead):
         at_least(1, length=length)
         self.length = length
 
-    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        scores = mask.add_to(scores_of(q, kv.key, info, mask))  # [B, H, T, S]
+    def heads(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        scores = mask.add_to(scores_of(self.queries(x), kv.key, info, mask))  # [B, H, T, S]
         weights = F.sigmoid(scores - self._log_number(mask, scores.dtype))
-        tap.record("attention", weights)
-        context = gather(self.dropout(weights), kv.value, info, mask)
-        return project_out(merge_heads(context), info, self.inner_norm, self.output)
+        return gather(weights, kv, info, mask, self.dropout, tap)
 
     def _log_number(self, mask: Mask, dtype: paddle.dtype) -> float | Tensor:
         """log n, [B, 1, T|1, 1] where it depends on the query; 0 where that may see nothing."""

@@ -7,7 +7,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
+from paddle_tfm_plugins.attention._dot_product import gather, scores_of
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -43,15 +43,12 @@ class Sinks(MultiHead):
         zero = nn.initializer.Constant(0.0)
         self.sink = self.create_parameter([num_heads], default_initializer=zero) if learned else None
 
-    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        scores = mask.add_to(scores_of(q, kv.key, info, mask))  # [B, H, T, S]
+    def heads(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        scores = mask.add_to(scores_of(self.queries(x), kv.key, info, mask))  # [B, H, T, S]
         shape = [*scores.shape[:3], 1]
         if self.sink is None:
             sink = paddle.zeros(shape, scores.dtype)
         else:
             sink = self.sink.astype(scores.dtype).reshape([1, -1, 1, 1]).expand(shape)  # [H] -> [B, H, T, 1]
         weights = F.softmax(paddle.concat([scores, sink], -1), -1)[:, :, :, :-1]
-        tap.record("attention", weights)
-        context = gather(self.dropout(weights), kv.value, info, mask)
-        return project_out(merge_heads(context), info, self.inner_norm, self.output)
+        return gather(weights, kv, info, mask, self.dropout, tap)

@@ -14,6 +14,7 @@ from paddle_tfm.language import _
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import (
     Attention,
+    Cache,
     Geometry,
     LayerSite,
     Mask,
@@ -35,16 +36,10 @@ from paddle_tfm_plugins.attention._dot_product import (
 
 
 @dataclass(frozen=True)
-class Values:
+class Values(Cache):
     """What is averaged, [B, H, T, D]: there are no keys."""
 
     value: Tensor
-
-    def extend(self, new: Values) -> Values:
-        return Values(paddle.concat([self.value, new.value], 2))
-
-    def select(self, rows: Tensor) -> Values:
-        return Values(self.value.index_select(rows, 0))
 
 
 class Synthesizer(Attention):

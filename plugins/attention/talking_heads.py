@@ -8,7 +8,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo, keep_initial, no_decay
-from paddle_tfm_plugins.attention._dot_product import gather, merge_heads, project_out, scores_of, split_heads
+from paddle_tfm_plugins.attention._dot_product import gather, scores_of
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -42,13 +42,10 @@ class TalkingHeads(MultiHead):
         mixers = (self.create_parameter([num_heads, num_heads], default_initializer=identity) for _ in range(2))
         self.mix_scores, self.mix_weights = (no_decay(keep_initial(mixer)) for mixer in mixers)
 
-    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
-        scores = mixed(scores_of(q, kv.key, info, mask), self.mix_scores)
+    def heads(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        scores = mixed(scores_of(self.queries(x), kv.key, info, mask), self.mix_scores)
         weights = mixed(F.softmax(mask.add_to(scores), -1), self.mix_weights)  # [B, H, T, S]
-        tap.record("attention", weights)
-        context = gather(self.dropout(weights), kv.value, info, mask)
-        return project_out(merge_heads(context), info, self.inner_norm, self.output)
+        return gather(weights, kv, info, mask, self.dropout, tap)
 
 
 def mixed(x: Tensor, matrix: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, split_heads
+from paddle_tfm_plugins.attention._dot_product import attend
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -27,12 +27,12 @@ class ChainedHeads(MultiHead):
     def __init__(self, d_model: int, num_heads: int, dropout: float):
         super().__init__(d_model, num_heads, dropout)
 
-    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        queries = split_heads(self.query(x), self.num_heads)  # [B, H, T, D]
+    def heads(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
+        queries = self.queries(x)
         outputs, q = [], 0.0
         for head in range(self.num_heads):
             q = queries[:, head : head + 1] + q
             head_kv = KeyValue(kv.key[:, head : head + 1], kv.value[:, head : head + 1])
             q = attend(q, head_kv, info, mask, self.dropout, tap)
             outputs.append(q)
-        return self.output(merge_heads(paddle.concat(outputs, 1)))
+        return paddle.concat(outputs, 1)

@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -23,7 +21,6 @@ class NoScale(MultiHead):
     def __init__(self, d_model: int, num_heads: int, dropout: float):
         super().__init__(d_model, num_heads, dropout)
 
-    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = split_heads(self.query(x), self.num_heads)
-        q = q * q.shape[-1] ** 0.5  # undoes the division in `attend`
-        return self.output(merge_heads(attend(q, kv, info, mask, self.dropout, tap)))
+    def queries(self, x: Tensor) -> Tensor:
+        q = super().queries(x)
+        return q * q.shape[-1] ** 0.5  # undoes the division in `attend`

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from paddle import Tensor
 
-from paddle_tfm.protocols import KeyValue, Mask, Tap, TokenInfo
-from paddle_tfm_plugins.attention._dot_product import attend, merge_heads, split_heads
+from paddle_tfm.protocols import KeyValue, TokenInfo
+from paddle_tfm_plugins.attention._dot_product import split_heads
 from paddle_tfm_plugins.attention.multihead import MultiHead
 
 
@@ -32,9 +32,8 @@ class PlainList(MultiHead):
         _, key, value = (split_heads(projection(source), self.num_heads) for projection in self.projections)
         return KeyValue(info.encoding.key(key, info.positions), value)
 
-    def forward(self, x: Tensor, kv: KeyValue, info: TokenInfo, mask: Mask, tap: Tap) -> Tensor:
-        q = split_heads(self.projections[0](x), self.num_heads)
-        return self.output(merge_heads(attend(q, kv, info, mask, self.dropout, tap)))
+    def queries(self, x: Tensor) -> Tensor:
+        return split_heads(self.projections[0](x), self.num_heads)
 
     def branch_weights(self) -> list[Tensor]:
         return [self.output.weight]

@@ -6,32 +6,20 @@ from typing import Any
 
 from paddle_tfm.protocols import Refusal
 from paddle_tfm_plugins.attention.cosine import Cosine
-from paddle_tfm_plugins.attention.grouped_query import GroupedQuery
 from paddle_tfm_plugins.attention.interleaved import Interleaved
 from paddle_tfm_plugins.attention.local import Local
 from paddle_tfm_plugins.attention.lora import LoRA, LowRank
 from paddle_tfm_plugins.attention.multihead import MultiHead
 from paddle_tfm_plugins.attention.qk_norm import QKNorm
 from paddle_tfm_plugins.attention.single_head import SingleHead
-from paddle_tfm_plugins.ctranslate2._inner_norm import require_none
 
 
 def multihead(attention: MultiHead) -> dict[str, Any]:
-    """As many heads of keys and values as of queries."""
-    return _projections(attention, attention.num_heads)
-
-
-def grouped_query(attention: GroupedQuery) -> dict[str, Any]:
-    """Fewer heads of keys and values than of queries."""
-    return _projections(attention, attention.kv_heads)
-
-
-def _projections(attention: MultiHead | GroupedQuery, kv_heads: int) -> dict[str, Any]:
-    require_none(attention)
+    """As many heads of keys and values as of queries, or fewer."""
     names, heads = ("query", "key", "value", "output"), attention.num_heads
     width = attention.query.weight.shape[1]
     matrices = {name: getattr(attention, name) for name in names}
-    return {**matrices, "heads": heads, "kv_heads": kv_heads, "head_dim": width // heads}
+    return {**matrices, "heads": heads, "kv_heads": attention.kv_heads, "head_dim": width // heads}
 
 
 def lora(attention: LoRA) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from paddle_tfm.protocols import Refusal
-from paddle_tfm_plugins.ctranslate2._inner_norm import require_none
 from paddle_tfm_plugins.feed_forward._gated import Gated
 from paddle_tfm_plugins.feed_forward._two_layers import TwoLayers
 from paddle_tfm_plugins.feed_forward.geglu import GEGLU
@@ -15,45 +14,23 @@ from paddle_tfm_plugins.feed_forward.relu import ReLU
 from paddle_tfm_plugins.feed_forward.swiglu import SwiGLU
 from paddle_tfm_plugins.feed_forward.swish import Swish
 
-
-def relu(feed_forward: ReLU) -> dict[str, Any]:
-    """max(0, ·)."""
-    return _two_layers(feed_forward, "RELU")
+ACTIVATIONS = {ReLU: "RELU", GELU: "GELU", SwiGLU: "SWISH", GEGLU: "GELU", ReGLU: "RELU"}  # silu is SWISH there
 
 
-def gelu(feed_forward: GELU) -> dict[str, Any]:
-    """x Φ(x)."""
-    return _two_layers(feed_forward, "GELU")
+def two_layers(feed_forward: TwoLayers) -> dict[str, Any]:
+    """A matrix, the activation, and another."""
+    return {"activation": ACTIVATIONS[type(feed_forward)], "inner": feed_forward.inner, "output": feed_forward.output}
 
 
 def swish(feed_forward: Swish) -> dict[str, Any]:
     """x σ(βx) with the two β that CTranslate2 has."""
     if feed_forward.beta not in (1.0, 1.702):
         raise Refusal(f"has beta {feed_forward.beta:g}, and CTranslate2 only 1 and 1.702")
-    return _two_layers(feed_forward, "SWISH" if feed_forward.beta == 1.0 else "GELU_SIGMOID")
-
-
-def swiglu(feed_forward: SwiGLU) -> dict[str, Any]:
-    """CTranslate2 calls silu SWISH."""
-    return _gated(feed_forward, "SWISH")
-
-
-def geglu(feed_forward: GEGLU) -> dict[str, Any]:
-    """x Φ(x)."""
-    return _gated(feed_forward, "GELU")
-
-
-def reglu(feed_forward: ReGLU) -> dict[str, Any]:
-    """max(0, ·)."""
-    return _gated(feed_forward, "RELU")
-
-
-def _two_layers(feed_forward: TwoLayers, activation: str) -> dict[str, Any]:
-    require_none(feed_forward)
+    activation = "SWISH" if feed_forward.beta == 1.0 else "GELU_SIGMOID"
     return {"activation": activation, "inner": feed_forward.inner, "output": feed_forward.output}
 
 
-def _gated(feed_forward: Gated, activation: str) -> dict[str, Any]:
-    require_none(feed_forward)
+def gated(feed_forward: Gated) -> dict[str, Any]:
+    """Two matrices side by side, one of them through the activation, and a third."""
     matrices = {"inner": feed_forward.gate, "factor": feed_forward.up, "output": feed_forward.output}
-    return {"activation": activation, **matrices}
+    return {"activation": ACTIVATIONS[type(feed_forward)], **matrices}

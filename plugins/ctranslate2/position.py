@@ -71,9 +71,4 @@ def nope_hybrid(encoding: NoPEHybrid, held: Callable[[PositionalEncoding], dict[
 
 def randomized(encoding: Randomized, held: Callable[[PositionalEncoding], dict[str, Any]]) -> dict[str, Any]:
     """The encoding that it holds. Positions that stand apart are the exporter's to see: it asks `remap`."""
-    answer = held(encoding.encoding)
-    if encoding.drawn == "positions" or encoding.stride == 1:
-        return answer
-    if "by_distance" in answer:
-        return {"by_distance": encoding.bias}
-    raise Refusal(f"makes distances {encoding.stride} times as long, which CTranslate2 does not for this encoding")
+    return held(encoding.encoding)

@@ -30,9 +30,6 @@ class CanonLayer(Layer):
             mixed = mixed + self.weight[j] * window[:, first : first + h.shape[1]]
         return mixed
 
-    def extra_repr(self) -> str:
-        return f"kernel={self.reach + 1}"
-
 
 class Canon(FeedForward):
     """Canon-C: a short causal convolution before any other feed-forward (Allen-Zhu 2025, arXiv:2512.17351).

@@ -9,7 +9,6 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm import randomness
-from paddle_tfm.language import _
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward, Tap, TokenInfo, maps_as
 from paddle_tfm.ranks import sum_over_ranks
@@ -49,7 +48,7 @@ class DeepSeekMoE(FeedForward):
         bias: whether the experts' matrices have one. inner_dropout: dropout on the hidden layers.
 
     Raises:
-        ValueError: experts is not in [1, 10000], or shared in [0, 10000]; top_k is not from 1 to experts; bias_rate or
+        ValueError: experts is not in [1, 10000], or shared in [0, 10000]; top_k is not in [1, experts]; bias_rate or
             sequence_balance_weight is negative; inner_dropout is not in [0, 1).
     """
 
@@ -77,10 +76,7 @@ class DeepSeekMoE(FeedForward):
         super().__init__()
         between("[1, 10000]", experts=experts)
         between("[0, 10000]", shared=shared)
-        if not 1 <= top_k <= experts:
-            raise ValueError(
-                _("`top_k` must be from 1 to `experts`, {experts}, but is {top_k}").format(experts=experts, top_k=top_k)
-            )
+        between(f"[1, {experts}]", top_k=top_k)
         not_negative(bias_rate=bias_rate, sequence_balance_weight=sequence_balance_weight)
         self.top_k, self.bias_rate, self.sequence_balance_weight = top_k, bias_rate, sequence_balance_weight
 
@@ -145,6 +141,3 @@ class DeepSeekMoE(FeedForward):
     def branch_weights(self) -> list[Tensor]:
         networks = [*self.experts] if self.shared is None else [self.shared, *self.experts]
         return [weight for network in networks for weight in network.branch_weights()]
-
-    def extra_repr(self) -> str:
-        return f"top_k={self.top_k}, bias_rate={self.bias_rate:g}"

@@ -8,7 +8,6 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm.language import _
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import FeedForward, Tap, TokenInfo, maps_as
 from paddle_tfm.ranks import sum_over_ranks
@@ -39,7 +38,7 @@ class MixtureOfExperts(FeedForward):
         bias: whether the experts' matrices have one. inner_dropout: dropout on the hidden layers.
 
     Raises:
-        ValueError: experts is not in [1, 10000]; top_k is not from 1 to experts; balance_weight is negative;
+        ValueError: experts is not in [1, 10000]; top_k is not in [1, experts]; balance_weight is negative;
             inner_dropout is not in [0, 1).
     """
 
@@ -60,10 +59,7 @@ class MixtureOfExperts(FeedForward):
     ):
         super().__init__()
         between("[1, 10000]", experts=experts)
-        if not 1 <= top_k <= experts:
-            raise ValueError(
-                _("`top_k` must be from 1 to `experts`, {experts}, but is {top_k}").format(experts=experts, top_k=top_k)
-            )
+        between(f"[1, {experts}]", top_k=top_k)
         not_negative(balance_weight=balance_weight)
         self.top_k, self.balance_weight = top_k, balance_weight
         self.router = Linear(d_model, experts, bias=False)

@@ -111,6 +111,3 @@ class AdaptiveSoftmax(Head):
             of_cluster = first[:, self.short + i : self.short + i + 1]  # [N, 1]
             parts.append(ops.add_outer(logits, of_cluster - ops.log_sum_exp(logits), ops.row_of_ones(logits)))
         return paddle.concat(parts, -1)
-
-    def extra_repr(self) -> str:
-        return f"{self.words} words, cut at {[begin for begin, _ in self.clusters]}"

@@ -7,14 +7,12 @@ import math
 import paddle
 from paddle import Tensor, nn
 
-from paddle_tfm import ops
 from paddle_tfm.language import _
 from paddle_tfm.layers import Embedding
+from paddle_tfm.ops import unit
 from paddle_tfm.protocols import Head, Memory, maps_as
 from paddle_tfm.validators import positive
 from paddle_tfm_plugins.head._cross_entropy import cross_entropy, full_precision, log_softmax_
-
-EPS = 1.0e-12  # added to squared lengths, so that a vector of zeros is not divided by 0
 
 
 class FixNorm(Head):
@@ -81,11 +79,3 @@ class FixNorm(Head):
 
     def log_probs(self, h: Tensor, memory: Memory | None) -> Tensor:
         return log_softmax_(full_precision(self._logits(*self._directions(h))))
-
-
-def unit(x: Tensor, length: Tensor | float = 1.0) -> Tensor:
-    """Vectors [..., C] of a length, or of a length each [N, 1]."""
-    rows = x.reshape([-1, x.shape[-1]])  # [..., C] -> [N, C]
-    squares = ops.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]
-    factors = paddle.rsqrt(squares + EPS) * length
-    return (rows * ops.outer(factors, ops.row_of_ones(rows))).reshape(x.shape)

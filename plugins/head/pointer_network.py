@@ -85,9 +85,6 @@ class PointerNetwork(Head):
         points_at_target = (slots.unsqueeze(1) == target.unsqueeze(-1)).astype(weights.dtype)  # [B, T, S]
         return -_log((weights * points_at_target).sum(-1))
 
-    def extra_repr(self) -> str:
-        return "word" if self.extends_vocabulary else "position"
-
 
 def _log(mass: Tensor) -> Tensor:
     return mass.clip(min=MIN_PROBABILITY).log()

@@ -8,7 +8,7 @@ from paddle import Tensor
 from paddle_tfm import paddle_compat, place
 from paddle_tfm.kernels import Call
 from paddle_tfm.protocols import Kernel
-from paddle_tfm_plugins.attention.recurrent import Carried, lstm
+from paddle_tfm_plugins.attention.recurrent import lstm
 
 
 class LSTMByPaddle(Kernel):
@@ -27,7 +27,7 @@ class LSTMByPaddle(Kernel):
         x = call.args[0]
         return x.dtype == paddle.float32 and place.on_cpu(x) and paddle_compat.has_lstm()
 
-    def run(self, call: Call) -> tuple[Tensor, Carried]:
+    def run(self, call: Call) -> tuple[Tensor, tuple[Tensor, ...]]:
         x, lengths, after, w_input, w_hidden, bias = call.args
         parts = [x, *after, w_input, w_hidden, bias, paddle.zeros_like(bias)]
         if paddle.is_grad_enabled():
@@ -36,4 +36,4 @@ class LSTMByPaddle(Kernel):
             parts = [part.reshape(like.shape) for part, like in zip(apart, parts)]
         x, h, c, *weights = parts
         outputs, (h, c) = paddle_compat.lstm(x, h, c, weights, lengths)
-        return outputs, Carried(h, c)
+        return outputs, (h, c)

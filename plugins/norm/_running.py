@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import paddle
-from paddle import Tensor
+from paddle import Tensor, nn
 
+from paddle_tfm import ops
 from paddle_tfm.protocols import Norm
+from paddle_tfm.validators import not_negative, positive
 
 
 class Pool:
@@ -48,10 +50,20 @@ class PooledNorm(Norm):
 
     least = 2  # tokens from which a batch has statistics
 
-    def __init__(self, population: int):
+    def __init__(self, d_model: int, eps: float, population: int):
         super().__init__()
-        self.population = population
+        positive(eps=eps)
+        not_negative(population=population)
+        self.eps, self.population = eps, population
         self._pool: Pool | None = None
+        self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
+        self.bias = self.create_parameter([d_model], is_bias=True)
+
+    def _tokens(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
+        """x [B, T, C] as rows [N, C], and 1 where one is real, otherwise 0, [N, 1]."""
+        rows = ops.flatten(x, self.weight.dtype)
+        real = ops.column_of_ones(rows) if valid is None else valid.reshape([-1, 1]).astype(rows.dtype)
+        return rows, real
 
     @contextmanager
     def pooling(self) -> Iterator[None]:
@@ -66,3 +78,33 @@ class PooledNorm(Norm):
     def _end(self, pool: Pool) -> None:
         """Store what was pooled."""
         raise NotImplementedError
+
+
+class MomentsNorm(PooledNorm):
+    """One whose running statistics are mean and variance, [C] or [P, C] for each of P positions, which a batch with two
+    tokens or more moves by `momentum`."""
+
+    def __init__(self, d_model: int, eps: float, momentum: float | str, population: int, places: tuple[int, ...] = ()):
+        super().__init__(d_model, eps, population)
+        self.momentum = momentum
+        self.register_buffer("running_mean", paddle.zeros([*places, d_model], self.weight.dtype))
+        self.register_buffer("running_variance", paddle.ones([*places, d_model], self.weight.dtype))
+
+    @paddle.no_grad()
+    def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
+        """Move the running values towards the batch's, [1, C] or [P, C], where its `count` is enough."""
+        if self._pool is not None:
+            self._pool.add(mean, variance, count)
+            return
+        rate = self._rate((count > 1.0).astype(mean.dtype))
+        unbiased = variance * (count / (count - 1.0).clip(min=1.0))
+        for running, batch in ((self.running_mean, mean), (self.running_variance, unbiased)):
+            paddle.assign(running + (batch.reshape(running.shape) - running) * rate, output=running)
+
+    def _rate(self, enough: Tensor) -> Tensor:
+        """The weight of the new batch; 0 where it is not `enough`, 1 or 0."""
+        return self.momentum * enough
+
+    def _end(self, pool: Pool) -> None:
+        pool.store(self.running_mean, pool.mean)
+        pool.store(self.running_variance, pool.variance)

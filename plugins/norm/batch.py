@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 import paddle
-from paddle import Tensor, nn
+from paddle import Tensor
 
 from paddle_tfm import ops
 from paddle_tfm.ranks import moments_over_ranks, several
-from paddle_tfm.validators import between, not_negative, positive
-from paddle_tfm_plugins.norm._running import Pool, PooledNorm
+from paddle_tfm.validators import between
+from paddle_tfm_plugins.norm._running import MomentsNorm
 
 
-class BatchNorm(PooledNorm):
+class BatchNorm(MomentsNorm):
     """Batch normalization of each channel over all real tokens of the batch (Ioffe & Szegedy 2015, arXiv:1502.03167).
 
     y = (x − mean) / sqrt(variance + eps) · weight + bias at real tokens, 0 at padding. x [B, T, C], `valid` bool [B, T]
@@ -57,18 +57,11 @@ class BatchNorm(PooledNorm):
     def __init__(
         self, d_model: int, eps: float = 1e-5, momentum: float | Literal["cumulative"] = 0.1, population: int = 0
     ):
-        super().__init__(population)
-        positive(eps=eps)
-        not_negative(population=population)
+        super().__init__(d_model, eps, momentum, population)
         if momentum == "cumulative":
             self.register_buffer("batches", paddle.zeros([1]))
         else:
             between("(0, 1]", momentum=momentum)
-        self.eps, self.momentum = eps, momentum
-        self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
-        self.bias = self.create_parameter([d_model], is_bias=True)
-        self.register_buffer("running_mean", paddle.zeros([d_model], self.weight.dtype))
-        self.register_buffer("running_variance", paddle.ones([d_model], self.weight.dtype))
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         rows, real = self._tokens(x, valid)
@@ -93,12 +86,6 @@ class BatchNorm(PooledNorm):
             "deviation": (running / deviation - 1.0).abs().mean(),
         }
 
-    def _tokens(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
-        """x [B, T, C] as rows [N, C], and 1 where one is real, otherwise 0, [N, 1]."""
-        rows = ops.flatten(x, self.weight.dtype)
-        real = ops.column_of_ones(rows) if valid is None else valid.reshape([-1, 1]).astype(rows.dtype)
-        return rows, real
-
     def _statistics(self, rows: Tensor, real: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor]:
         """Mean and variance [1, C] of the real tokens, the running ones if there are fewer than two; all rows less the
         mean [N, C], but where several processes share a batch less that of this one's rows, and how far it is from the
@@ -116,29 +103,8 @@ class BatchNorm(PooledNorm):
             mean, away = whole, mean - whole
         return mean, paddle.where(count > 1.0, variance, self.running_variance.unsqueeze(0)), centred, away, count
 
-    @paddle.no_grad()
-    def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
-        """Move the running values towards the batch's mean and variance [1, C], if its `count` is enough."""
-        if self._pool is not None:
-            self._pool.add(mean, variance, count)
-            return
-        rate = self._rate((count > 1.0).astype(mean.dtype))
-        unbiased = variance * (count / (count - 1.0).clip(min=1.0))
-        for running, batch in ((self.running_mean, mean), (self.running_variance, unbiased)):
-            paddle.assign(running + (batch.squeeze(0) - running) * rate, output=running)
-
     def _rate(self, enough: Tensor) -> Tensor:
-        """The weight of the new batch; 0 if it is not `enough`, 1 or 0."""
         if self.momentum != "cumulative":
-            return self.momentum * enough
+            return super()._rate(enough)
         paddle.assign(self.batches + enough, output=self.batches)
         return enough / self.batches.clip(min=1.0)
-
-    def _end(self, pool: Pool) -> None:
-        pool.store(self.running_mean, pool.mean)
-        pool.store(self.running_variance, pool.variance)
-
-    def extra_repr(self) -> str:
-        momentum = self.momentum if self.momentum == "cumulative" else f"{self.momentum:g}"
-        population = f", population={self.population}" if self.population else ""
-        return f"{self.weight.shape[0]}, eps={self.eps:g}, momentum={momentum}{population}"

@@ -6,16 +6,16 @@ from typing import ClassVar
 
 import paddle
 import paddle.nn.functional as F
-from paddle import Tensor, nn
+from paddle import Tensor
 
 from paddle_tfm import ops
 from paddle_tfm.language import _
 from paddle_tfm.ranks import sum_over_ranks
-from paddle_tfm.validators import at_least, between, not_negative, positive
-from paddle_tfm_plugins.norm._running import Pool, PooledNorm
+from paddle_tfm.validators import at_least, between
+from paddle_tfm_plugins.norm._running import MomentsNorm
 
 
-class BatchNormPerPosition(PooledNorm):
+class BatchNormPerPosition(MomentsNorm):
     """Batch normalization with statistics for each position, over the sentences (cf. Cooijmans 2016, arXiv:1603.09025).
 
     y = (x − mean[p]) / sqrt(variance[p] + eps) · weight + bias at real tokens, 0 at padding; p is the token's position.
@@ -49,23 +49,16 @@ class BatchNormPerPosition(PooledNorm):
     }
 
     def __init__(self, d_model: int, max_length: int, eps: float = 1e-5, momentum: float = 0.1, population: int = 0):
-        super().__init__(population)
         at_least(1, max_length=max_length)
-        not_negative(population=population)
-        positive(eps=eps)
         between("(0, 1]", momentum=momentum)
-        self.eps, self.momentum = eps, momentum
-        self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
-        self.bias = self.create_parameter([d_model], is_bias=True)
-        self.register_buffer("running_mean", paddle.zeros([max_length, d_model], self.weight.dtype))
-        self.register_buffer("running_variance", paddle.ones([max_length, d_model], self.weight.dtype))
+        super().__init__(d_model, eps, momentum, population, (max_length,))
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         if positions is None:
             raise ValueError(
                 _("`positions` must be a tensor for a norm with statistics for each position, but is None")
             )
-        rows, real, index = self._tokens(x, valid, positions)
+        rows, real, index = self._tokens_at(x, valid, positions)
         if self.training:
             mean, variance, centred, count = self._statistics(rows, real, index)
             self._remember(mean.detach(), variance.detach(), count)
@@ -77,7 +70,7 @@ class BatchNormPerPosition(PooledNorm):
     @paddle.no_grad()
     def discrepancy(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> dict[str, Tensor]:
         """The means are over channels and over the tokens at positions with statistics of their own in this batch."""
-        mean, variance, _, count = self._statistics(*self._tokens(x, valid, positions))
+        mean, variance, _, count = self._statistics(*self._tokens_at(x, valid, positions))
         share = count * (count > 1.0).astype(count.dtype)  # [P, 1]
         share = share / share.sum().clip(min=1.0)
         deviation, running = paddle.sqrt(variance + self.eps), paddle.sqrt(self.running_variance + self.eps)
@@ -86,10 +79,9 @@ class BatchNormPerPosition(PooledNorm):
             "deviation": ((running / deviation - 1.0).abs() * share).sum() / mean.shape[1],
         }
 
-    def _tokens(self, x: Tensor, valid: Tensor | None, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """x [B, T, C] as rows [N, C]; 1 where one is real, otherwise 0, [N, 1]; and its entry of the statistics [N]."""
-        rows = ops.flatten(x, self.weight.dtype)
-        real = ops.column_of_ones(rows) if valid is None else valid.reshape([-1, 1]).astype(rows.dtype)
+    def _tokens_at(self, x: Tensor, valid: Tensor | None, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows [N, C], which are real [N, 1], and the entry of each in the statistics [N]."""
+        rows, real = self._tokens(x, valid)
         last = self.running_mean.shape[0] - 1
         return rows, real, positions.clip(0, last).expand(x.shape[:2]).reshape([-1])  # [B|1, T] -> [N]
 
@@ -107,22 +99,3 @@ class BatchNormPerPosition(PooledNorm):
         """[N, W] → [P, W]: the sum of the rows at each position, those of other ranks too."""
         empty = paddle.zeros([self.running_mean.shape[0], rows.shape[1]], rows.dtype)
         return sum_over_ranks(empty.index_add(index, 0, rows))
-
-    @paddle.no_grad()
-    def _remember(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
-        """Move the running values [P, C] towards the batch's, at positions whose `count` [P, 1] is enough."""
-        if self._pool is not None:
-            self._pool.add(mean, variance, count)
-            return
-        rate = self.momentum * (count > 1.0).astype(mean.dtype)
-        unbiased = variance * (count / (count - 1.0).clip(min=1.0))
-        for running, batch in ((self.running_mean, mean), (self.running_variance, unbiased)):
-            paddle.assign(running + (batch - running) * rate, output=running)
-
-    def _end(self, pool: Pool) -> None:
-        pool.store(self.running_mean, pool.mean)
-        pool.store(self.running_variance, pool.variance)
-
-    def extra_repr(self) -> str:
-        length, width = self.running_mean.shape
-        return f"{width}, max_length={length}, eps={self.eps:g}, momentum={self.momentum:g}"

@@ -36,6 +36,3 @@ class DynamicTanh(Norm):
         ones = ops.column_of_ones(rows)
         squashed = paddle.tanh(rows * self.alpha) * ops.outer(ones, self.weight.unsqueeze(0))
         return ops.restore(ops.add_outer(squashed, ones, self.bias.unsqueeze(0)), x)
-
-    def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]}"

@@ -53,6 +53,3 @@ class GroupNorm(Norm):
         ones = ops.column_of_ones(rows)
         scaled = normal * ops.outer(ones, self.weight.unsqueeze(0))
         return ops.restore(ops.add_outer(scaled, ones, self.bias.unsqueeze(0)), x)
-
-    def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]}, groups={self.groups}, eps={self.eps:g}"

@@ -35,6 +35,3 @@ class LayerNorm(Norm):
             y = F.layer_norm(x, x.shape[-1:], None, None, self.eps) * self.weight
             return y if self.bias is None else y + self.bias
         return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]}, eps={self.eps:g}, bias={self.bias is not None}"

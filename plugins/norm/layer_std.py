@@ -47,6 +47,3 @@ class LayerStd(Norm):
         std = paddle.where(spread, root, paddle.zeros_like(root))  # gradient is infinite, and infinite · 0 is NaN
         scaled = centred * ops.outer(1.0 / (std + self.eps), self.weight.unsqueeze(0))
         return ops.restore(ops.add_outer(scaled, ops.column_of_ones(rows), self.bias.unsqueeze(0)), x)
-
-    def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]}, eps={self.eps:g}"

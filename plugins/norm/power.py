@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import paddle
-from paddle import Tensor, nn
+from paddle import Tensor
 
 from paddle_tfm import ops
 from paddle_tfm.ranks import on_gradient, sum_over_ranks
-from paddle_tfm.validators import between, not_negative, positive
+from paddle_tfm.validators import between, not_negative
 from paddle_tfm_plugins.norm._running import Pool, PooledNorm
 
 
@@ -68,14 +68,11 @@ class PowerNorm(PooledNorm):
         gradient_momentum: float = 0.1,
         population: int = 0,
     ):
-        super().__init__(population)
-        not_negative(warmup=warmup, population=population)
-        positive(eps=eps)
+        super().__init__(d_model, eps, population)
+        not_negative(warmup=warmup)
         between("(0, 1]", momentum=momentum, gradient_momentum=gradient_momentum)
-        self.warmup, self.eps = warmup, eps
+        self.warmup = warmup
         self.momentum, self.gradient_momentum = momentum, gradient_momentum
-        self.weight = self.create_parameter([d_model], default_initializer=nn.initializer.Constant(1.0))
-        self.bias = self.create_parameter([d_model], is_bias=True)
         self.register_buffer("running_square", paddle.ones([d_model], self.weight.dtype))  # ψ²
         self.register_buffer("running_gradient", paddle.zeros([d_model], self.weight.dtype))  # ν
         self.register_buffer("passes", paddle.zeros([1], "int64"))
@@ -100,12 +97,6 @@ class PowerNorm(PooledNorm):
         batch, _ = self._quadratic_mean(*self._tokens(x, valid))
         ratio = paddle.sqrt(self.running_square + self.eps) / paddle.sqrt(batch + self.eps)
         return {"deviation": (ratio - 1.0).abs().mean()}
-
-    def _tokens(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
-        """x [B, T, C] as rows [N, C], and 1 where one is real, otherwise 0, [N, 1]."""
-        rows = ops.flatten(x, self.weight.dtype)
-        real = ops.column_of_ones(rows) if valid is None else valid.reshape([-1, 1]).astype(rows.dtype)
-        return rows, real
 
     def _quadratic_mean(self, rows: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """The mean of squares of each channel over the real tokens [1, C], the running one if there is none; and how
@@ -143,7 +134,3 @@ class PowerNorm(PooledNorm):
             return gradient if exact else remainder
 
         return on_gradient(normal, amend)
-
-    def extra_repr(self) -> str:
-        rates = f"momentum={self.momentum:g}, gradient_momentum={self.gradient_momentum:g}"
-        return f"{self.weight.shape[0]}, warmup={self.warmup}, eps={self.eps:g}, {rates}"

@@ -59,7 +59,3 @@ class RegularizedBatchNorm(BatchNorm):
         gap = paddle.square(self.running_mean.detach() - mean).sum() * self.mean_weight
         gap = gap + (self.running_variance.detach() - variance).abs().sum() * self.variance_weight
         self.add_aux_loss("regularized_batch", gap / count.clip(min=1.0))
-
-    def extra_repr(self) -> str:
-        weights = f"mean_weight={self.mean_weight:g}, variance_weight={self.variance_weight:g}"
-        return f"{super().extra_repr()}, {weights}"

@@ -34,6 +34,3 @@ class RMSNorm(Norm):
         rows = ops.flatten(x, self.weight.dtype)
         scale = paddle.rsqrt(ops.mean_over_channels(paddle.square(rows)) + self.eps)  # [N, 1]
         return ops.restore(rows * ops.outer(scale, self.weight.unsqueeze(0)), x)
-
-    def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]}, eps={self.eps:g}"

@@ -38,6 +38,3 @@ class ScaleNorm(Norm):
         square = ops.mean_over_channels(paddle.square(rows)) * self.width  # ‖x‖² [N, 1]
         scale = paddle.rsqrt(square.clip(min=self.least))  # clipped before the root, whose gradient at 0 is infinite
         return ops.restore(rows * ops.outer(scale, self.weight * ops.row_of_ones(rows)), x)
-
-    def extra_repr(self) -> str:
-        return f"{self.width}, eps={self.eps:g}"

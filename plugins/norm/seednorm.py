@@ -6,11 +6,10 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_tfm import ops
-from paddle_tfm.protocols import Norm
-from paddle_tfm.validators import positive
+from paddle_tfm_plugins.norm.rms import RMSNorm
 
 
-class SeeDNorm(Norm):
+class SeeDNorm(RMSNorm):
     """Self-rescaled dynamic normalization: the gains of `rms` depend on the token (Cai 2025, arXiv:2510.22777).
 
     y = x / sqrt(mean(x²) + eps) · (weight + tanh(x · β) α), the mean over C; weight, α and β [C] are learned and start
@@ -23,15 +22,10 @@ class SeeDNorm(Norm):
         ValueError: `eps` is not positive.
     """
 
-    invariances = frozenset({"scale"})  # while β is 0
-
     def __init__(self, d_model: int, eps: float = 1e-6):
-        super().__init__()
-        positive(eps=eps)
-        self.eps = eps
-        self.weight, self.alpha, self.beta = (
-            self.create_parameter([d_model], default_initializer=nn.initializer.Constant(start))
-            for start in (1.0, 1.0, 0.0)
+        super().__init__(d_model, eps)
+        self.alpha, self.beta = (
+            self.create_parameter([d_model], default_initializer=nn.initializer.Constant(start)) for start in (1.0, 0.0)
         )
 
     def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
@@ -40,6 +34,3 @@ class SeeDNorm(Norm):
         by_token = paddle.tanh(paddle.matmul(rows, self.beta.unsqueeze(1)))  # [N, 1]
         gains = ops.outer(scale, self.weight.unsqueeze(0)) + ops.outer(scale * by_token, self.alpha.unsqueeze(0))
         return ops.restore(rows * gains, x)
-
-    def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]}, eps={self.eps:g}"

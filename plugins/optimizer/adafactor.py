@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import ClassVar
 
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import Optimizer
 from paddle_tfm.validators import between, positive
 from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule
 
 
-class Adafactor(Optimizer):
+class Adafactor(UpdateRule):
     """Adafactor: a factored second moment, and updates of bounded size (Shazeer 2018, arXiv:1804.04235).
 
     For a matrix, R and C are moving averages of the means of g² + ε1 over its rows and over its columns, v = R C /
@@ -50,26 +48,6 @@ class Adafactor(Optimizer):
         self.decay, self.clip, self.relative = decay, clip, relative
         self.epsilon1, self.epsilon2 = epsilon1, epsilon2
         self.adam_like = not relative
-
-    def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
-        return AdafactorRule(parameters, self.decay, self.clip, self.relative, self.epsilon1, self.epsilon2)
-
-
-class AdafactorRule(UpdateRule):
-    """The update of the class above, parameter by parameter."""
-
-    def __init__(
-        self,
-        parameters: Sequence[Tensor],
-        decay: float,
-        clip: float,
-        relative: bool,
-        epsilon1: float,
-        epsilon2: float,
-    ):
-        super().__init__(parameters)
-        self.decay, self.clip, self.relative = decay, clip, relative
-        self.epsilon1, self.epsilon2 = epsilon1, epsilon2
 
     def start(self, parameter: Tensor) -> State:
         if parameter.ndim < 2:

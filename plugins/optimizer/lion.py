@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import Optimizer
 from paddle_tfm.validators import between, not_negative
 from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule, decay_weights
 
 
-class Lion(Optimizer):
+class Lion(UpdateRule):
     """Lion: each weight moves by the rate, in the direction of the sign of a momentum (Chen 2023, arXiv:2302.06675).
 
     c = β1 m + (1 − β1) g, w -= rate · (sign(c) + weight_decay · w), m = β2 m + (1 − β2) g. One moment is kept, half of
@@ -33,17 +30,6 @@ class Lion(Optimizer):
     def __init__(self, beta1: float = 0.9, beta2: float = 0.99, weight_decay: float = 0.0):
         between("[0, 1)", beta1=beta1, beta2=beta2)
         not_negative(weight_decay=weight_decay)
-        self.beta1, self.beta2, self.weight_decay = beta1, beta2, weight_decay
-
-    def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
-        return LionRule(parameters, self.beta1, self.beta2, self.weight_decay)
-
-
-class LionRule(UpdateRule):
-    """The update of the class above, parameter by parameter."""
-
-    def __init__(self, parameters: Sequence[Tensor], beta1: float, beta2: float, weight_decay: float):
-        super().__init__(parameters)
         self.beta1, self.beta2, self.weight_decay = beta1, beta2, weight_decay
 
     def start(self, parameter: Tensor) -> State:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import Optimizer, maps
+from paddle_tfm.protocols import maps
 from paddle_tfm.validators import between, not_negative, positive
 from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule, decay_weights, update_moments
 
@@ -18,7 +17,7 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 ADAM_RMS = 0.2  # about the root mean square of Adam's updates (arXiv:2502.16982)
 
 
-class Muon(Optimizer):
+class Muon(UpdateRule):
     """Muon: orthogonalized momentum for matrices, AdamW for the rest (Jordan 2024; Liu 2025, arXiv:2502.16982).
 
     For a matrix [n, m] of the stacks' layers: M = momentum · M + g, O = orthogonalize(g + momentum · M) (of M without
@@ -60,38 +59,26 @@ class Muon(Optimizer):
         self.momentum, self.nesterov, self.iterations = momentum, nesterov, iterations
         self.beta1, self.beta2, self.epsilon, self.weight_decay = beta1, beta2, epsilon, weight_decay
 
-    def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
-        return MuonRule(parameters, self)
-
-
-class MuonRule(UpdateRule):
-    """The update of the class above, parameter by parameter."""
-
-    def __init__(self, parameters: Sequence[Tensor], options: Muon):
-        super().__init__(parameters)
-        self.options = options
-
     def start(self, parameter: Tensor) -> State:
         if is_hidden_matrix(parameter):
             return {"momentum": paddle.zeros_like(parameter)}
-        return {"first": paddle.zeros_like(parameter), "second": paddle.zeros_like(parameter)}
+        return super().start(parameter)
 
     def update(self, parameter: Tensor, gradient: Tensor, state: State, t: int, rate: float) -> None:
-        options = self.options
         if "momentum" in state:
-            momentum = state["momentum"].scale_(options.momentum).add_(gradient)
-            ahead = gradient + options.momentum * momentum if options.nesterov else momentum
+            momentum = state["momentum"].scale_(self.momentum).add_(gradient)
+            ahead = gradient + self.momentum * momentum if self.nesterov else momentum
             step = self.direction(ahead, state) * rate
         else:
-            update_moments(state, gradient, options.beta1, options.beta2)
-            root = paddle.sqrt(state["second"] / (1.0 - options.beta2**t)) + options.epsilon
-            step = state["first"] * (rate / (1.0 - options.beta1**t)) / root
-        decay_weights(parameter, rate, options.weight_decay)
+            update_moments(state, gradient, self.beta1, self.beta2)
+            root = paddle.sqrt(state["second"] / (1.0 - self.beta2**t)) + self.epsilon
+            step = state["first"] * (rate / (1.0 - self.beta1**t)) / root
+        decay_weights(parameter, rate, self.weight_decay)
         parameter.subtract_(step)
 
     def direction(self, ahead: Tensor, state: State) -> Tensor:
         """What a matrix of this momentum moves by at a rate of 1."""
-        return orthogonalize(ahead, self.options.iterations) * (ADAM_RMS * math.sqrt(max(ahead.shape)))
+        return orthogonalize(ahead, self.iterations) * (ADAM_RMS * math.sqrt(max(ahead.shape)))
 
 
 def is_hidden_matrix(parameter: Tensor) -> bool:

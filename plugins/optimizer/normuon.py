@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import paddle
 from paddle import Tensor
 
 from paddle_tfm.validators import between
 from paddle_tfm_plugins.optimizer._update_rule import State
-from paddle_tfm_plugins.optimizer.muon import ADAM_RMS, Muon, MuonRule, orthogonalize
+from paddle_tfm_plugins.optimizer.muon import ADAM_RMS, Muon, orthogonalize
 
 EPSILON = 1e-10  # added to a root mean square and a norm
 
@@ -38,15 +37,6 @@ class NorMuon(Muon):
         between("[0, 1)", neuron_beta=neuron_beta)
         self.neuron_beta = neuron_beta
 
-    def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
-        return NorMuonRule(parameters, self)
-
-
-class NorMuonRule(MuonRule):
-    """The update of the class above, parameter by parameter."""
-
-    options: NorMuon
-
     def start(self, parameter: Tensor) -> State:
         state = super().start(parameter)
         if "momentum" in state:
@@ -54,7 +44,7 @@ class NorMuonRule(MuonRule):
         return state
 
     def direction(self, ahead: Tensor, state: State) -> Tensor:
-        beta, o = self.options.neuron_beta, orthogonalize(ahead, self.options.iterations)
+        beta, o = self.neuron_beta, orthogonalize(ahead, self.iterations)
         state["size"].scale_(beta).add_(paddle.square(o).mean(0, keepdim=True) * (1.0 - beta))  # [n, m] -> [1, m]
         o = o / (paddle.sqrt(state["size"]) + EPSILON)
         flat = o.flatten()

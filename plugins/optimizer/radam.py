@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import Optimizer
-from paddle_tfm.validators import between, positive
 from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule, update_moments
+from paddle_tfm_plugins.optimizer.adam import Adam
 
 MIN_LENGTH = 4.0  # ρ_t, the length of the moving average, above which the variance of Adam's step is tractable
 
 
-class RAdam(Optimizer):
+class RAdam(UpdateRule, Adam):
     """RAdam: Adam whose first steps are shortened while their variance is high (Liu 2019, arXiv:1908.03265).
 
     m = β1 m + (1 − β1) g, v = β2 v + (1 − β2) g², m̂ = m / (1 − β1ᵗ), and ρ_t = ρ_∞ − 2 t β2ᵗ / (1 − β2ᵗ) with ρ_∞ =
@@ -32,27 +30,6 @@ class RAdam(Optimizer):
     Raises:
         ValueError: beta1 or beta2 is not in [0, 1); epsilon is not positive.
     """
-
-    adam_like = True
-
-    def __init__(self, beta1: float = 0.9, beta2: float = 0.98, epsilon: float = 1e-9):
-        between("[0, 1)", beta1=beta1, beta2=beta2)
-        positive(epsilon=epsilon)
-        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
-
-    def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
-        return RAdamRule(parameters, self.beta1, self.beta2, self.epsilon)
-
-
-class RAdamRule(UpdateRule):
-    """The update of the class above, parameter by parameter."""
-
-    def __init__(self, parameters: Sequence[Tensor], beta1: float, beta2: float, epsilon: float):
-        super().__init__(parameters)
-        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
-
-    def start(self, parameter: Tensor) -> State:
-        return {"first": paddle.zeros_like(parameter), "second": paddle.zeros_like(parameter)}
 
     def update(self, parameter: Tensor, gradient: Tensor, state: State, t: int, rate: float) -> None:
         update_moments(state, gradient, self.beta1, self.beta2)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import Optimizer, is_decayed
+from paddle_tfm.protocols import is_decayed
 from paddle_tfm.validators import between, not_negative, positive
 from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule
 
+SMALLEST = 1e-30  # of a sum of squared rates
 
-class ScheduleFree(Optimizer):
+
+class ScheduleFree(UpdateRule):
     """Schedule-free AdamW: an average takes the place of a falling learning rate (Defazio 2024, arXiv:2405.15682).
 
     Gradients are those at y, steps are taken by z, and the model is evaluated and saved at their average x:
@@ -44,20 +46,6 @@ class ScheduleFree(Optimizer):
         not_negative(weight_decay=weight_decay)
         self.beta1, self.beta2, self.epsilon, self.weight_decay = beta1, beta2, epsilon, weight_decay
 
-    def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
-        return ScheduleFreeRule(parameters, self)
-
-    def evaluated(self, optimizer: paddle.optimizer.Optimizer) -> AbstractContextManager[None]:
-        return optimizer.averaged()
-
-
-class ScheduleFreeRule(UpdateRule):
-    """The update of the class above, parameter by parameter."""
-
-    def __init__(self, parameters: Sequence[Tensor], options: ScheduleFree):
-        super().__init__(parameters)
-        self.options = options
-
     def start(self, parameter: Tensor) -> State:
         zero = paddle.zeros([1], parameter.dtype)
         return {
@@ -68,30 +56,26 @@ class ScheduleFreeRule(UpdateRule):
         }
 
     def update(self, parameter: Tensor, gradient: Tensor, state: State, t: int, rate: float) -> None:
-        options, z = self.options, state["z"]
-        state["second"].scale_(options.beta2).add_(gradient * gradient * (1.0 - options.beta2))
-        step = gradient / (paddle.sqrt(state["second"] / (1.0 - options.beta2**t)) + options.epsilon)
-        if options.weight_decay and is_decayed(parameter):
-            step = step + options.weight_decay * parameter
+        z = state["z"]
+        state["second"].scale_(self.beta2).add_(gradient * gradient * (1.0 - self.beta2))
+        step = gradient / (paddle.sqrt(state["second"] / (1.0 - self.beta2**t)) + self.epsilon)
+        if self.weight_decay and is_decayed(parameter):
+            step = step + self.weight_decay * parameter
         largest = state["largest_rate"].clip_(min=rate)
         weight = largest * largest
         c = weight / state["weights"].add_(weight).clip(min=SMALLEST)  # 0 while every rate was 0
-        parameter.add_(c * (z - parameter) + (rate * (options.beta1 * (1.0 - c) - 1.0)) * step)
+        parameter.add_(c * (z - parameter) + (rate * (self.beta1 * (1.0 - c) - 1.0)) * step)
         z.subtract_(step * rate)
 
     @contextmanager
-    def averaged(self) -> Iterator[None]:
-        """Within this block the parameters hold x; after it y again, to the bit."""
-        trained = {index: self.parameters[index].detach().clone() for index in self._states}
+    def evaluated(self, optimizer: paddle.optimizer.Optimizer) -> Iterator[None]:
+        trained = [(optimizer.parameters[index], state) for index, state in optimizer.states.items()]
+        before = [parameter.detach().clone() for parameter, _ in trained]  # y
         with paddle.no_grad():
-            for index, y in trained.items():
-                ahead = self._states[index]["z"] - y
-                self.parameters[index].set_value(y + (1.0 - 1.0 / self.options.beta1) * ahead)
+            for y, (parameter, state) in zip(before, trained):
+                parameter.set_value(y + (1.0 - 1.0 / self.beta1) * (state["z"] - y))
         try:
             yield
         finally:
-            for index, y in trained.items():
-                self.parameters[index].set_value(y)
-
-
-SMALLEST = 1e-30  # of a sum of squared rates
+            for y, (parameter, _) in zip(before, trained):
+                parameter.set_value(y)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import paddle
 from paddle import Tensor
 
 from paddle_tfm.language import _
-from paddle_tfm.protocols import Optimizer
 from paddle_tfm.validators import between, not_negative
 from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule, decay_weights
 
 
-class SGD(Optimizer):
+class SGD(UpdateRule):
     """Stochastic gradient descent with momentum, Nesterov's if wanted (as in Bengio 2012, arXiv:1212.0901).
 
     v = momentum · v + g, w -= rate · v; with `nesterov` w -= rate · (g + momentum · v), the gradient a step ahead
@@ -35,24 +32,13 @@ class SGD(Optimizer):
             raise ValueError(_("`nesterov` needs a momentum, but `momentum` is 0"))
         self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
 
-    def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
-        return SGDRule(parameters, self)
-
-
-class SGDRule(UpdateRule):
-    """The update of the class above, parameter by parameter."""
-
-    def __init__(self, parameters: Sequence[Tensor], options: SGD):
-        super().__init__(parameters)
-        self.options = options
-
     def start(self, parameter: Tensor) -> State:
-        return {"velocity": paddle.zeros_like(parameter)} if self.options.momentum else {}
+        return {"velocity": paddle.zeros_like(parameter)} if self.momentum else {}
 
     def update(self, parameter: Tensor, gradient: Tensor, state: State, t: int, rate: float) -> None:
-        options, step = self.options, gradient
-        if options.momentum:
-            velocity = state["velocity"].scale_(options.momentum).add_(gradient)
-            step = gradient + options.momentum * velocity if options.nesterov else velocity
-        decay_weights(parameter, rate, options.weight_decay)
+        step = gradient
+        if self.momentum:
+            velocity = state["velocity"].scale_(self.momentum).add_(gradient)
+            step = gradient + self.momentum * velocity if self.nesterov else velocity
+        decay_weights(parameter, rate, self.weight_decay)
         parameter.subtract_(step * rate)

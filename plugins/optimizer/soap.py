@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import Optimizer
 from paddle_tfm.validators import at_least, between, not_negative, positive
 from paddle_tfm_plugins.optimizer._update_rule import State, UpdateRule, decay_weights
 
 
-class SOAP(Optimizer):
+class SOAP(UpdateRule):
     """SOAP: Adam in the slowly turning eigenbasis of Shampoo's preconditioner (Vyas 2024, arXiv:2409.11321).
 
     For a matrix with the gradient G [n, m], L = β L + (1 − β) G Gᵀ and R = β R + (1 − β) Gᵀ G, whose eigenvectors are
@@ -55,28 +52,17 @@ class SOAP(Optimizer):
         self.beta1, self.beta2, self.preconditioner_beta, self.epsilon = beta1, beta2, preconditioner_beta, epsilon
         self.weight_decay, self.frequency, self.max_dim = weight_decay, frequency, max_dim
 
-    def create(self, parameters: Sequence[Tensor]) -> paddle.optimizer.Optimizer:
-        return SOAPRule(parameters, self)
-
-
-class SOAPRule(UpdateRule):
-    """The update of the class above, parameter by parameter. `covariance_a` and `basis_a` are L, R and their Q, by the
-    dimension a."""
-
-    def __init__(self, parameters: Sequence[Tensor], options: SOAP):
-        super().__init__(parameters)
-        self.options = options
-
     def start(self, parameter: Tensor) -> State:
-        state = {"first": paddle.zeros_like(parameter), "second": paddle.zeros_like(parameter)}
+        state = super().start(parameter)
         for axis in self._axes(parameter):
+            # L, R and their Q
             square = [parameter.shape[axis]] * 2
             state[f"covariance_{axis}"] = paddle.zeros(square, parameter.dtype)
             state[f"basis_{axis}"] = paddle.zeros(square, parameter.dtype)
         return state
 
     def update(self, parameter: Tensor, gradient: Tensor, state: State, t: int, rate: float) -> None:
-        axes, options = self._axes(parameter), self.options
+        axes = self._axes(parameter)
         if t == 1:
             self._accumulate(gradient, state)
             for axis in axes:
@@ -85,21 +71,21 @@ class SOAPRule(UpdateRule):
             return
         t -= 1  # the first gradient took no step
         bases = {axis: state[f"basis_{axis}"] for axis in axes}
-        state["first"].scale_(options.beta1).add_(gradient * (1.0 - options.beta1))
+        state["first"].scale_(self.beta1).add_(gradient * (1.0 - self.beta1))
         rotated = rotate(gradient, bases)
-        state["second"].scale_(options.beta2).add_(rotated * rotated * (1.0 - options.beta2))
-        step = rotate(state["first"], bases) / (paddle.sqrt(state["second"]) + options.epsilon)
-        size = rate * (1.0 - options.beta2**t) ** 0.5 / (1.0 - options.beta1**t)
-        decay_weights(parameter, rate, options.weight_decay)
+        state["second"].scale_(self.beta2).add_(rotated * rotated * (1.0 - self.beta2))
+        step = rotate(state["first"], bases) / (paddle.sqrt(state["second"]) + self.epsilon)
+        size = rate * (1.0 - self.beta2**t) ** 0.5 / (1.0 - self.beta1**t)
+        decay_weights(parameter, rate, self.weight_decay)
         parameter.subtract_(self._where_gradients_were(rotate(step, bases, back=True), state) * size)
         self._accumulate(gradient, state)
-        if t % options.frequency == 0:
+        if t % self.frequency == 0:
             for axis in axes:
                 self._turn(state, axis)
 
     def _axes(self, parameter: Tensor) -> list[int]:
         """The dimensions that have a basis."""
-        return [a for a, size in enumerate(parameter.shape) if parameter.ndim >= 2 and size <= self.options.max_dim]
+        return [a for a, size in enumerate(parameter.shape) if parameter.ndim >= 2 and size <= self.max_dim]
 
     def _where_gradients_were(self, step: Tensor, state: State) -> Tensor:
         """The step without rows and columns that have never had a gradient, such as the embedding of padding: with
@@ -110,7 +96,7 @@ class SOAPRule(UpdateRule):
         return step
 
     def _accumulate(self, gradient: Tensor, state: State) -> None:
-        beta = self.options.preconditioner_beta
+        beta = self.preconditioner_beta
         for axis in self._axes(gradient):
             others = [other for other in range(gradient.ndim) if other != axis]
             outer = paddle.tensordot(gradient, gradient, [others, others])

@@ -34,9 +34,6 @@ class DeepNorm(Placement):
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         return self.norms[i](x * self.alpha + self.drops[i](sublayer(x)), info.valid, info.positions)
 
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha:.4g}, beta={self.branch_gain:.4g}"
-
 
 def _constants(site: LayerSite) -> tuple[float, float]:
     """(α, β) of a stack."""

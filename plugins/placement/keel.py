@@ -42,6 +42,3 @@ class Keel(Placement):
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
         branch = self.drops[i](sublayer(self.input_norms[i](x, info.valid, info.positions)))
         return self.norms[i](x * self.alpha + branch, info.valid, info.positions)
-
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha:g}"

@@ -42,6 +42,3 @@ class MixLN(Placement):
         if self.post:
             return self.norms[i](x + self.drops[i](sublayer(x)), info.valid, info.positions)
         return x + self.drops[i](sublayer(self.norms[i](x, info.valid, info.positions)))
-
-    def extra_repr(self) -> str:
-        return "post-norm" if self.post else "pre-norm"

@@ -17,17 +17,11 @@ class Peri(Sandwich):
     paper lists as optional: the residual stream begins with normalized embeddings, on the scale of what the branches
     add. n0 belongs to the first layer of each stack (`sites[0].layer == 0`) and stands before that layer's first
     sublayer, which is after positions and embedding dropout. x [B, T, C].
-
-    Options:
-        embedding_norm: whether there is n0; False: exactly `sandwich`.
     """
 
-    def __init__(
-        self, *, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, embedding_norm: bool = True, **parent
-    ):
+    def __init__(self, *, sites: Sequence[LayerSite], norm: NormFactory, d_model: int, **parent):
         super().__init__(sites=sites, norm=norm, d_model=d_model, **parent)
-        first = embedding_norm and sites[0].layer == 0
-        self.embedding_norm = norm(sites[0], d_model) if first else None
+        self.embedding_norm = norm(sites[0], d_model) if sites[0].layer == 0 else None
 
     def forward(self, x: Tensor, sublayers: Sequence[Sublayer], info: TokenInfo) -> Tensor:
         if self.embedding_norm is not None:

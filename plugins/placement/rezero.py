@@ -19,27 +19,16 @@ class ReZero(Placement):
     the third on every parameter has one. The sublayers of a layer share a gate, as in the authors' code, a decoder's
     three too. There is no norm: the recipe's `norm` has no effect here, and the stack does not end with one either.
     x [B, T, C].
-
-    Options:
-        share_gate: whether the sublayers of a layer share one gate; False: each has its own.
     """
 
     expected_failures: ClassVar[dict[str, str]] = {
         "output_normalized": "it has no norm: how large the output is, the gates decide",
     }
 
-    def __init__(self, *, sites: Sequence[LayerSite], dropout: float, share_gate: bool = True, **parent):
+    def __init__(self, *, sites: Sequence[LayerSite], dropout: float, **parent):
         super().__init__(sites=[], dropout=dropout, **parent)
-        zero = nn.initializer.Constant(0.0)
-        self.share_gate = share_gate
-        self.gates = nn.ParameterList(
-            [
-                keep_initial(self.create_parameter([1], default_initializer=zero))
-                for _ in (sites[:1] if share_gate else sites)
-            ]
-        )
+        self.gate = keep_initial(self.create_parameter([1], default_initializer=nn.initializer.Constant(0.0)))
         self.drops = nn.LayerList([Dropout(dropout) for _ in sites])
 
     def wrap(self, i: int, x: Tensor, sublayer: Sublayer, info: TokenInfo) -> Tensor:
-        gate = self.gates[0 if self.share_gate else i]
-        return x + self.drops[i](sublayer(x)) * gate
+        return x + self.drops[i](sublayer(x)) * self.gate

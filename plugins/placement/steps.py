@@ -89,9 +89,6 @@ class Steps(Placement):
         x, entered = x.unbind(2) if SUM in self.top else (x, x)
         return _done(self.top, x, entered, self.top_drop, self.top_norm, info)
 
-    def extra_repr(self) -> str:
-        return f"{', '.join(f'{before}f{self.after}' for before in self.before)}"
-
 
 def _done(letters: str, y: Tensor, x: Tensor, drop: Dropout, norm: Norm | None, info: TokenInfo) -> Tensor:
     """y after the steps; `x` is what an a adds."""

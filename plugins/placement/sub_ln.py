@@ -19,20 +19,19 @@ class SubLN(Pre):
 
     Options:
         gain: whether that initial scale is applied; False: the recipe's initial values as they are.
-        in_cross: whether cross-attention has both too.
     """
 
     inner_norm = True
 
-    def __init__(self, *, sites: Sequence[LayerSite], gain: bool = True, in_cross: bool = False, **parent):
+    def __init__(self, *, sites: Sequence[LayerSite], gain: bool = True, **parent):
         super().__init__(sites=sites, **parent)
         if gain:
-            inside = [site for site in sites if self.asks("inner_norm", site.sublayer, in_cross)]
+            inside = [site for site in sites if self.asks("inner_norm", site.sublayer)]
             self.branch_gain = {site.sublayer: _gain(site) for site in inside}
 
     @classmethod
-    def asks(cls, norm: str, sublayer: str, in_cross: bool = False, **options: object) -> bool:
-        return super().asks(norm, sublayer) and (sublayer != "cross" or in_cross)
+    def asks(cls, norm: str, sublayer: str) -> bool:
+        return super().asks(norm, sublayer) and sublayer != "cross"
 
 
 def _gain(site: LayerSite) -> float:

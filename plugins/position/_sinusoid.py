@@ -6,14 +6,10 @@ import math
 
 import numpy as np
 import paddle
-import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_tfm import place
 from paddle_tfm.language import _
 from paddle_tfm.validators import positive
-
-MAX_ROWS = 4096  # rows that are kept at most: two megabytes for 128 channels
 
 
 class Sinusoid(nn.Layer):
@@ -31,37 +27,16 @@ class Sinusoid(nn.Layer):
         positive(base=base)
         if halves and (width % 2 or width < 4):
             raise ValueError(_("`halves` needs an even d_model of 4 or more, but it is {width}").format(width=width))
-        self.base = base
         channel, half = np.arange(width), width // 2
         exponent = channel % half / (half - 1) if halves else channel // 2 * 2 / width
         is_cosine = channel // half if halves else channel % 2
         self.register_buffer("frequency", paddle.to_tensor(float(base) ** -exponent), persistable=False)  # float64 [C]
         self.register_buffer("phase", paddle.to_tensor(is_cosine * (math.pi / 2)), persistable=False)  # cos: sin + π/2
-        self._tables: dict[tuple, Tensor] = {}  # PE of 0, 1, … by dtype
 
     def forward(self, positions: Tensor) -> Tensor:
         return paddle.sin(positions.unsqueeze(-1).astype(self.frequency.dtype) * self.frequency + self.phase)
 
     def waves(self, positions: Tensor, x: Tensor) -> Tensor:
-        """PE in the shape and dtype of x [B, T, C], positions [B|1, T]. On a CPU a single position, a step of decoding,
-        is looked up: a quarter of the time."""
-        single = math.prod(positions.shape) == 1 and place.on_cpu(positions)
-        waves = self._look_up(positions, x.dtype) if single else None
-        waves = self(positions).astype(x.dtype) if waves is None else waves
+        """PE in the shape and dtype of x [B, T, C], positions [B|1, T]."""
+        waves = self(positions).astype(x.dtype)
         return waves if waves.shape == x.shape else waves.expand(x.shape)  # a CPU adds [1, T, C] 15 times as slowly
-
-    def _look_up(self, position: Tensor, dtype: paddle.dtype) -> Tensor | None:
-        """The row of a table that is as long as the largest position so far; None where it does not reach."""
-        number = position.item()
-        if not 0 <= number < MAX_ROWS:
-            return None
-        table = self._tables.get((dtype, self.frequency.dtype))
-        if table is None or table.shape[0] <= number:
-            rows = min(MAX_ROWS, max(64, 2 * number))
-            with paddle.no_grad():
-                table = self(paddle.arange(rows)).astype(dtype)  # [rows, C]
-            self._tables[dtype, self.frequency.dtype] = table
-        return F.embedding(position, table)
-
-    def extra_repr(self) -> str:
-        return f"{self.frequency.shape[0]}, base={self.base:g}"

@@ -39,6 +39,3 @@ class ALiBi(PositionalEncoding):
         ahead = (k_positions.unsqueeze(1) - q_positions.unsqueeze(2)).unsqueeze(1)  # j − i, [B|1, 1, Tq, Tk]
         closeness = ahead if self.causal else -ahead.abs()
         return closeness.astype(self.slopes.dtype) * self.slopes.reshape([1, -1, 1, 1])
-
-    def extra_repr(self) -> str:
-        return f"{self.slopes.shape[0]} heads, {'causal' if self.causal else 'both ways'}"

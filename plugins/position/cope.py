@@ -60,6 +60,3 @@ class CoPE(PositionalEncoding):
         index, share = lower.astype("int64"), count - lower
         below, above = (paddle.take_along_axis(at_rows, at, -1) for at in (index, index + 1))
         return below + (above - below) * share
-
-    def extra_repr(self) -> str:
-        return f"{self.table.shape[1]}, positions={self.table.shape[0]}"

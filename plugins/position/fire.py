@@ -32,17 +32,16 @@ class FIRE(PositionalEncoding):
     Options:
         width: of the hidden layer.
         threshold: what L starts from.
-        layerwise: a network for each layer, instead of one for the stack.
 
     Raises:
         ValueError: `width` is below 1 or above 65,536, or `threshold` is not positive.
     """
 
-    def __init__(self, num_heads: int, width: int = 32, threshold: float = 512.0, layerwise: bool = False):
+    def __init__(self, num_heads: int, width: int = 32, threshold: float = 512.0):
         super().__init__()
         matrix_side(width=width)
         positive(threshold=threshold)
-        self.threshold, self.per_layer = threshold, layerwise
+        self.threshold = threshold
         self.c = self.create_parameter([1], default_initializer=nn.initializer.Constant(0.1))
         self.factor = self.create_parameter([1], default_initializer=nn.initializer.Constant(1.0))
         self.inner = Linear(1, width)
@@ -64,6 +63,3 @@ class FIRE(PositionalEncoding):
 
     def _psi(self, x: Tensor) -> Tensor:
         return paddle.log1p(self.c.abs() * x)
-
-    def extra_repr(self) -> str:
-        return f"threshold={self.threshold:g}, {'one for each layer' if self.per_layer else 'one for the stack'}"

@@ -59,6 +59,3 @@ class Kerple(PositionalEncoding):
             return -r1 * paddle.log1p(F.softplus(r2) * distance)
         power = paddle.exp(2.0 * F.sigmoid(r2) * paddle.log(distance.clip(min=1.0)))  # 0^r2 has no finite gradient
         return -r1 * power * (distance > 0).astype(power.dtype)
-
-    def extra_repr(self) -> str:
-        return f"{self.raw1.shape[0]} heads, kernel={self.kernel}"

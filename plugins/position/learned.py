@@ -38,6 +38,3 @@ class Learned(PositionalEncoding):
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         index = positions.clip(0, self.weight.shape[0] - 1).expand(x.shape[:2])  # [B|1, T] -> [B, T]
         return x + F.embedding(index, self.weight)
-
-    def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]} x {self.weight.shape[1]}"

@@ -64,6 +64,3 @@ class NoPEHybrid(PositionalEncoding):
 
     def remap(self, positions: Tensor, draw: Callable[[], object] | None) -> Tensor:
         return self.encoding.remap(positions, draw)
-
-    def extra_repr(self) -> str:
-        return f"every={self.every}"

@@ -57,9 +57,6 @@ class PoPE(PositionalEncoding):
     def _angle(self, positions: Tensor) -> Tensor:
         return positions.unsqueeze([1, -1]).astype(self.frequency.dtype) * self.frequency  # [B|1, 1, T, D]
 
-    def extra_repr(self) -> str:
-        return f"{self.frequency.shape[0]}, base={self.base:g}"
-
 
 def _polar(x: Tensor, angle: Tensor) -> Tensor:
     """softplus(x) e^(i angle) [B, H, T, D] → its real and its imaginary part [B, H, T, 2 D]."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm import randomness
 from paddle_tfm.language import _
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
-from paddle_tfm.validators import at_least, one_of
+from paddle_tfm.validators import at_least
 
 
 class Randomized(PositionalEncoding):
@@ -33,23 +32,15 @@ class Randomized(PositionalEncoding):
     All that goes by position stands there: the other encoding, those beside it in a chain, cross-attention, a window
     (`local`), a kernel (`convolution`), a norm for each position.
 
-    `drawn: distances` is what the authors' code does for relative encodings (their alibi and Transformer-XL; their
-    rotary has drawn positions): n − 1 distances of [1, longest) in rising order, and keys d tokens before or behind
-    their query stand at the d-th of them, in all pairs alike; 0 stays 0. Each encoding draws its own, positions stay,
-    and in evaluation d is d · stride. With `positions` pairs of tokens d apart have different distances in one step.
-    The other encoding has to go by differences alone, and is asked once a query: B · Tq times its numbers.
-
     Options:
         encoding: the other encoding. A table of max_length rows (`learned`) has no rows for a larger `longest`.
         longest: the range, best as long as the longest text to come; None: max_length.
         stride: of evaluation; None: longest / max_length, rounded down, so that max_length tokens stay in the range.
             Where the longest text to come is far shorter than max_length, set it.
-        drawn: positions or distances.
 
     Raises:
         ValueError: it stands in cross-attention, where positions are those that the stacks drew; `longest` or `stride`
-            is below 1; distances are drawn for an encoding that is added to embeddings, rotates, or does not go by
-            differences alone (`fire`).
+            is below 1.
     """
 
     expected_failures: ClassVar[dict[str, str]] = {
@@ -63,7 +54,6 @@ class Randomized(PositionalEncoding):
         max_length: int,
         longest: int | None = None,
         stride: int | None = None,
-        drawn: Literal["positions", "distances"] = "positions",
     ):
         super().__init__()
         if site.sublayer == "cross":
@@ -74,15 +64,7 @@ class Randomized(PositionalEncoding):
                 )
             )
         at_least(1, longest=longest, stride=stride)
-        one_of(("positions", "distances"), drawn=drawn)
-        if drawn == "distances" and not _goes_by_differences(encoding):
-            raise ValueError(
-                _(
-                    "distances can be drawn for an encoding that goes by differences of positions alone (alibi, t5, "
-                    "kerple, shaw, transformer_xl), and {name} does not; leave `drawn` at positions"
-                ).format(name=type(encoding).__name__)
-            )
-        self.encoding, self.site, self.drawn = encoding, site, drawn
+        self.encoding = encoding
         self.per_layer = encoding.per_layer
         self.longest = max_length if longest is None else longest
         self.stride = max(1, self.longest // max_length) if stride is None else stride
@@ -94,8 +76,6 @@ class Randomized(PositionalEncoding):
         return self.encoding.uses()
 
     def remap(self, positions: Tensor, draw: Callable[[], object] | None) -> Tensor:
-        if self.drawn == "distances":
-            return self.encoding.remap(positions, draw)
         if draw is None:
             return self.encoding.remap(positions * self.stride, draw)
         ranks = positions.numpy()  # [B|1, T]
@@ -113,60 +93,10 @@ class Randomized(PositionalEncoding):
         return self.encoding.key(k, positions)
 
     def bias(self, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
-        if self.drawn == "positions" or "bias" not in self.encoding.uses():
-            return self.encoding.bias(q_positions, k_positions)
-        rows = q_positions.shape[0]
-        return _as_queries(self.encoding.bias(*self._pairs(q_positions, k_positions, rows)), rows)
+        return self.encoding.bias(q_positions, k_positions)
 
     def scores(self, q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
-        if self.drawn == "positions" or "scores" not in self.encoding.uses():
-            return self.encoding.scores(q, k, q_positions, k_positions)
-        batch, _, queries, _ = q.shape
-        each = k.unsqueeze(1).expand([batch, queries, *k.shape[1:]]).flatten(0, 1)  # [B · Tq, H, Tk, D]
-        pairs = self._pairs(q_positions, k_positions, batch)
-        return _as_queries(self.encoding.scores(_as_batch(q), each, *pairs), batch)
+        return self.encoding.scores(q, k, q_positions, k_positions)
 
     def values(self, weights: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor | None:
-        if self.drawn == "positions" or "values" not in self.encoding.uses():
-            return self.encoding.values(weights, q_positions, k_positions)
-        pairs = self._pairs(q_positions, k_positions, weights.shape[0])
-        return _as_queries(self.encoding.values(_as_batch(weights), *pairs), weights.shape[0])
-
-    def _pairs(self, q_positions: Tensor, k_positions: Tensor, batch: int) -> tuple[Tensor, Tensor]:
-        """Each query alone, at 0, and its keys where they stand for it: [B · Tq, 1] and [B · Tq, Tk]."""
-        apart = k_positions.unsqueeze(1) - q_positions.unsqueeze(2)  # [B|1, Tq, Tk]
-        apart = apart.expand([batch, *apart.shape[1:]]).flatten(0, 1)
-        distance, context = apart.abs(), randomness.current_context()
-        if self.training and context is not None:
-            key = (context.seed, "distances", self.site.stack, self.site.layer, context.step, context.micro_batch)
-            count = int(distance.max())
-            some = randomness.generator(*key).choice(max(self.longest - 1, count), count, replace=False)
-            table = np.concatenate([[0], 1 + np.sort(some)])
-            distance = paddle.to_tensor(table[distance.numpy()], place=apart.place)
-        else:
-            distance = distance * self.stride
-        return paddle.zeros([apart.shape[0], 1], "int64"), paddle.sign(apart) * distance
-
-    def extra_repr(self) -> str:
-        return f"longest={self.longest}, stride={self.stride}, drawn={self.drawn}"
-
-
-def _as_batch(x: Tensor) -> Tensor:
-    """[B, H, Tq, N] → [B · Tq, H, 1, N]."""
-    return x.transpose([0, 2, 1, 3]).flatten(0, 1).unsqueeze(2)
-
-
-def _as_queries(x: Tensor | None, batch: int) -> Tensor | None:
-    """[B · Tq, H, 1, N] → [B, H, Tq, N]."""
-    return None if x is None else x.reshape([batch, -1, x.shape[1], x.shape[3]]).transpose([0, 2, 1, 3])
-
-
-def _goes_by_differences(encoding: PositionalEncoding) -> bool:
-    """Whether it acts on scores and values alone, and its bias stays when all positions are shifted."""
-    if not encoding.uses() or not encoding.uses() <= {"bias", "scores", "values"}:
-        return False
-    if "bias" not in encoding.uses():
-        return True
-    at = paddle.to_tensor([[0, 3, 9]])
-    here, there = encoding.bias(at, at), encoding.bias(at + 10**6, at + 10**6)
-    return here is None or there is None or bool(paddle.allclose(here, there))
+        return self.encoding.values(weights, q_positions, k_positions)

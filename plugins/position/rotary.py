@@ -6,7 +6,7 @@ from paddle import Tensor, concat
 
 from paddle_tfm.language import _
 from paddle_tfm.protocols import PositionalEncoding
-from paddle_tfm.validators import at_least, between, positive
+from paddle_tfm.validators import between
 from paddle_tfm_plugins.position._rotation import frequencies, rotate
 
 
@@ -18,34 +18,24 @@ class Rotary(PositionalEncoding):
     number of channels that turn, is D, or the first `fraction` of them, rounded down: partial rotary, as in GPT-NeoX
     (a quarter, arXiv:2204.06745). The other channels compare content alone.
 
-    NTK-aware scaling (Peng 2023, arXiv:2309.00071, section 3.1) turns a model trained on texts of a length into one
-    for texts s = `ntk_factor` times as long: with s^(R / (R − 2)) · base for base, the slowest pair turns s times as
-    slowly and the fastest as before.
+    NTK-aware scaling (Peng 2023, arXiv:2309.00071, section 3.1), for texts s times as long as those of training, is the
+    `base` s^(R / (R − 2)) · base: the slowest pair turns s times as slowly, the fastest as before.
 
     q, k [B, H, T, D], positions [B|1, T] → [B, H, T, D]. Any integer position; the angles are computed in float64.
 
-    Options: `base` sets the longest wavelength, about 2π · base. `fraction`: of D, that turns. `ntk_factor`: s.
+    Options: `base` sets the longest wavelength, about 2π · base. `fraction`: of D, that turns.
 
     Raises:
-        ValueError: the number of channels that turn is odd or 0, or 2 with an `ntk_factor`; `base` is not positive,
-            `fraction` not in (0, 1], `ntk_factor` below 1.
+        ValueError: the number of channels that turn is odd or 0, `base` is not positive, or `fraction` not in (0, 1].
     """
 
-    def __init__(self, head_dim: int, base: float = 10000.0, fraction: float = 1.0, ntk_factor: float = 1.0):
+    def __init__(self, head_dim: int, base: float = 10000.0, fraction: float = 1.0):
         super().__init__()
         between("(0, 1]", fraction=fraction)
-        at_least(1, ntk_factor=ntk_factor)
-        positive(base=base)
         self.width = int(head_dim * fraction)
         if self.width == 0 or (fraction < 1 and self.width % 2):
             text = _("`fraction` must let an even number of channels turn, but {fraction:g} of {head_dim} is {width}")
             raise ValueError(text.format(fraction=fraction, head_dim=head_dim, width=self.width))
-        if ntk_factor > 1:
-            if self.width == 2:
-                raise ValueError(
-                    _("`ntk_factor` slows all pairs but the first, so that there must be two, but there is one")
-                )
-            base *= ntk_factor ** (self.width / (self.width - 2))
         self.base = base
         self.register_buffer("frequency", frequencies(self.width, base), persistable=False)  # float64 [R/2]
 
@@ -60,6 +50,3 @@ class Rotary(PositionalEncoding):
         if self.width == x.shape[-1]:
             return rotate(x, angle)
         return concat([rotate(x[..., : self.width], angle), x[..., self.width :]], -1)
-
-    def extra_repr(self) -> str:
-        return f"{self.width}, base={self.base:g}"

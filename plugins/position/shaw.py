@@ -52,9 +52,6 @@ class Shaw(PositionalEncoding):
         distance = k_positions.unsqueeze(1) - q_positions.unsqueeze(2)  # [B|1, Tq, Tk]
         return F.embedding(distance.clip(-self.clip, self.clip) + self.clip, table)
 
-    def extra_repr(self) -> str:
-        return f"{self.key_table.shape[1]}, clip={self.clip}, with_values={self.value_table is not None}"
-
 
 def _for_each_query(x: Tensor, vectors: Tensor, transpose: bool) -> Tensor:
     """x [B, H, Tq, I] times the matrix of its query: vectors [B|1, Tq, I, O] ([B|1, Tq, O, I] with `transpose`) →

@@ -73,8 +73,3 @@ class T5(PositionalEncoding):
         index = ahead.clip(-self.max_distance, self.max_distance) + self.max_distance
         by_distance = F.embedding(self.buckets, self.table)  # [2 max_distance + 1, H]
         return F.embedding(index, by_distance).transpose([0, 3, 1, 2])  # [B|1, Tq, Tk, H] -> [B|1, H, Tq, Tk]
-
-    def extra_repr(self) -> str:
-        buckets, heads = self.table.shape
-        direction = "causal" if self.causal else "bidirectional"
-        return f"{heads} heads, buckets={buckets}, max_distance={self.max_distance}, {direction}"

@@ -68,8 +68,3 @@ class XPos(PositionalEncoding):
     def _turn(self, x: Tensor, positions: Tensor, sign: int) -> Tensor:
         p = positions.unsqueeze([1, -1]).astype(self.frequency.dtype)  # [B|1, 1, T, 1]
         return rotate(x, p * self.frequency, paddle.exp(sign * p.clip(0, self.reach) * self.rate))
-
-    def extra_repr(self) -> str:
-        return (
-            f"{2 * self.frequency.shape[0]}, base={self.base:g}, scale_base={self.scale_base:g}, gamma={self.gamma:g}"
-        )

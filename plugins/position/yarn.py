@@ -36,7 +36,6 @@ class YaRN(PositionalEncoding):
         trained_length: L; None: max_length / factor.
         base: sets the longest wavelength before scaling, about 2π · base.
         fast: β, slow: α of the paper.
-        by_turns: whether γ falls with the number of turns, as in the paper, not with the number of the pair.
 
     Raises:
         ValueError: `head_dim` is odd; `base` is not above 1, `factor` below 1, `trained_length` below 1, `slow` not
@@ -52,7 +51,6 @@ class YaRN(PositionalEncoding):
         base: float = 10000.0,
         fast: float = 32.0,
         slow: float = 1.0,
-        by_turns: bool = False,
     ):
         super().__init__()
         at_least(1, factor=factor, trained_length=trained_length)
@@ -66,17 +64,15 @@ class YaRN(PositionalEncoding):
         self.factor, self.base = factor, base
         self.length = max(1.0, max_length / factor) if trained_length is None else float(trained_length)
         theta = frequencies(head_dim, base).numpy()
-        gamma = self._by_turns(theta, fast, slow) if by_turns else self._by_pair(head_dim, fast, slow)
+        gamma = self._kept(head_dim, fast, slow)
         scaled = (1.0 - gamma) * theta / factor + gamma * theta
         self.register_buffer("frequency", paddle.to_tensor(scaled), persistable=False)  # float64 [D/2]
         stretch = paddle.to_tensor(0.1 * math.log(factor) + 1.0, dtype="float64")
         self.register_buffer("stretch", stretch, persistable=False)
 
-    def _by_turns(self, theta: np.ndarray, fast: float, slow: float) -> np.ndarray:
-        turns = self.length * theta / (2 * math.pi)
-        return np.clip((turns - slow) / (fast - slow), 0.0, 1.0)
+    def _kept(self, head_dim: int, fast: float, slow: float) -> np.ndarray:
+        """γ of each pair [D / 2]."""
 
-    def _by_pair(self, head_dim: int, fast: float, slow: float) -> np.ndarray:
         def pair(turns: float) -> float:
             """The place i at which a pair turns so many times within L."""
             return head_dim * math.log(self.length / (2 * math.pi * turns)) / (2 * math.log(self.base))
@@ -93,6 +89,3 @@ class YaRN(PositionalEncoding):
 
     def _turn(self, x: Tensor, positions: Tensor) -> Tensor:
         return rotate(x, positions.unsqueeze([1, -1]).astype(self.frequency.dtype) * self.frequency, self.stretch)
-
-    def extra_repr(self) -> str:
-        return f"{2 * self.frequency.shape[0]}, factor={self.factor:g}, trained_length={self.length:g}"

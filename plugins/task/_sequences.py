@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.language import _
-from paddle_tfm.protocols import SPLITS, Example, Task
+from paddle_tfm.protocols import Example, Task
 from paddle_tfm.randomness import digest, generator
 from paddle_tfm.validators import ascending, between, positive
 
@@ -61,11 +60,6 @@ class Sequences(Task):
         raise NotImplementedError
 
     def examples(self, split: str) -> Iterator[Example]:
-        if split not in SPLITS:
-            raise UserError(unknown("split", split, SPLITS))
-        return self._draw(split)
-
-    def _draw(self, split: str) -> Iterator[Example]:
         rng = generator(self.data_seed, "sequences", split)
         count, (shortest, longest) = 0, self.lengths[split]
         while count < self.sizes[split]:

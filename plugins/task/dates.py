@@ -7,7 +7,7 @@ import datetime
 from collections.abc import Iterator
 from functools import cached_property
 
-from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.errors import UserError
 from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS, Example, Task
 from paddle_tfm.randomness import digest, generator
@@ -46,11 +46,6 @@ class Dates(Task):
         self.years = range(first_year, last_year + 1)
 
     def examples(self, split: str) -> Iterator[Example]:
-        if split not in SPLITS:
-            raise UserError(unknown("split", split, SPLITS))
-        return self._draw(split)
-
-    def _draw(self, split: str) -> Iterator[Example]:
         dates = self._dates[split]
         usable = [form for form in formats() if dates[form.key]]
         rng = generator(self.data_seed, "dates", split)

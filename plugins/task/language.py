@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paddle_tfm.data import datasets
-from paddle_tfm.errors import UserError, unknown
 from paddle_tfm.language import _
 from paddle_tfm.protocols import SPLITS, Dataset, Example, Task
 from paddle_tfm.randomness import digest
@@ -34,8 +33,6 @@ class Language(Task):
         self.datasets, self.words = datasets, words
 
     def examples(self, split: str) -> Iterator[Example]:
-        if split not in SPLITS:
-            raise UserError(unknown("split", split, SPLITS))
         pairs = (
             (pair, dataset) for dataset in self.datasets for part in SPLITS for pair in datasets.examples(dataset, part)
         )

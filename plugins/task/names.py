@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.protocols import SPLITS, Example, Task
+from paddle_tfm.protocols import Example, Task
 from paddle_tfm.randomness import generator
 from paddle_tfm.validators import positive
 from paddle_tfm_plugins.task._invented_names import person
@@ -64,11 +63,6 @@ class Names(Task):
         self.data_seed = data_seed
 
     def examples(self, split: str) -> Iterator[Example]:
-        if split not in SPLITS:
-            raise UserError(unknown("split", split, SPLITS))
-        return self._draw(split)
-
-    def _draw(self, split: str) -> Iterator[Example]:
         rng = generator(self.data_seed, "names", split)
         for _ in range(self.sizes[split]):
             english, chinese = TEMPLATES[rng.integers(len(TEMPLATES))]

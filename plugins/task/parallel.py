@@ -12,9 +12,9 @@ from typing import Any
 from paddle_tfm.data import datasets
 from paddle_tfm.data.filters import Filtering, Filters
 from paddle_tfm.data.pairs import Files, Pair, pairs, share
-from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.errors import UserError
 from paddle_tfm.language import _, enumerated
-from paddle_tfm.protocols import SPLITS, Dataset, Example, Task
+from paddle_tfm.protocols import Dataset, Example, Task
 
 
 class Parallel(Task):
@@ -103,8 +103,6 @@ class Parallel(Task):
         self._remarks: list[str] = []
 
     def examples(self, split: str) -> Iterator[Example]:
-        if split not in SPLITS:
-            raise UserError(unknown("split", split, SPLITS))
         if split == "train" and self.filters is not None:
             self._filtering = Filtering(self.filters, self._held_out_pairs)
         if self.dataset is not None:

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from paddle_tfm.errors import UserError, unknown
-from paddle_tfm.language import _
-from paddle_tfm.protocols import SPLITS, Example, Task
+from paddle_tfm.protocols import Example, Task
 from paddle_tfm.randomness import generator
-from paddle_tfm.validators import at_least, positive
+from paddle_tfm.validators import between, positive
 from paddle_tfm_plugins.task._invented_names import person
 
 ROLES = ("teacher", "doctor", "neighbour", "baker", "judge", "painter", "farmer", "pilot")
@@ -46,20 +44,11 @@ class Questions(Task):
         data_seed: int = 1,
     ):
         positive(train=train, valid=valid, test=test, names=names)
-        at_least(2, facts=facts)
-        if facts > len(ROLES) * len(VERBS):
-            raise ValueError(
-                _("`facts` must be at most {most}, but is {facts}").format(most=len(ROLES) * len(VERBS), facts=facts)
-            )
+        between(f"[2, {len(ROLES) * len(VERBS)}]", facts=facts)
         self.sizes = {"train": train, "valid": valid, "test": test}
         self.facts, self.names, self.data_seed = facts, names, data_seed
 
     def examples(self, split: str) -> Iterator[Example]:
-        if split not in SPLITS:
-            raise UserError(unknown("split", split, SPLITS))
-        return self._draw(split)
-
-    def _draw(self, split: str) -> Iterator[Example]:
         rng = generator(self.data_seed, "questions", split)
         for _example in range(self.sizes[split]):
             chosen = rng.choice(len(ROLES) * len(VERBS), self.facts, replace=False)

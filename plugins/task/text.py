@@ -8,9 +8,9 @@ from typing import Literal
 
 from paddle_tfm.data import datasets
 from paddle_tfm.data.lines import lines, require_encoding
-from paddle_tfm.errors import UserError, unknown
+from paddle_tfm.errors import UserError
 from paddle_tfm.language import _
-from paddle_tfm.protocols import SPLITS, Dataset, Example, Excerpt, Task
+from paddle_tfm.protocols import Dataset, Example, Excerpt, Task
 from paddle_tfm.validators import positive
 
 WORD_START = re.compile(r"(?<!\S)\S")
@@ -66,8 +66,6 @@ class Text(Task):
         self.files = {"train": train, "valid": valid, "test": test}
 
     def examples(self, split: str) -> Iterator[Example]:
-        if split not in SPLITS:
-            raise UserError(unknown("split", split, SPLITS))
         texts = _without_repeats(self._lines(split))
         if self.block is None:
             return (Example("", text) for text in texts)

@@ -65,7 +65,6 @@ BY_HAND = {
     ("position", "randomized", "longest"): [200],
     ("position", "randomized", "stride"): [1, 2],
     ("position", "rotary", "fraction"): [0.25, 0.5],
-    ("position", "rotary", "ntk_factor"): [4.0],
     ("position", "t5", "buckets"): [4, 8, 64],
     ("position", "xpos", "scale_base"): [256.0, 2048.0],  # with less, scores stop fading before the farthest position
     ("position", "yarn", "trained_length"): [4, 200],
@@ -81,14 +80,12 @@ WITH_OTHERS = [  # options that only act beside another one, or are accepted onl
     ("attention", "synthesizer", {"mode": "random", "rank": 1}),
     ("attention", "synthesizer", {"mode": "random", "rank": 9}),
     ("attention", "mla", {"head_dim": 3, "rotary_dim": 2}),
-    ("position", "randomized", {"encoding": "t5", "drawn": "distances"}),
     ("feed_forward", "mixture_of_experts", {"experts": 6, "top_k": 5}),
 ]
 
 REFUSED = {  # settings out of an option's range
     "attention mla head_dim=1",  # half of it is rotated
     "attention exclusive head_dim=1",  # nothing is left beside the token's own value
-    "position randomized drawn=distances",  # the encoding that stands there without being named has no distances
     "feed_forward mixture_of_experts top_k=5",  # of 4 experts
 }
 

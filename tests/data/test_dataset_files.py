@@ -107,11 +107,6 @@ def test_a_dataset_without_files_needs_no_folder(data):
     assert not data.exists()
 
 
-def test_an_unknown_split(data):
-    with pytest.raises(UserError, match="unknown split 'dev'"):
-        datasets.examples(Numbers(), "dev")
-
-
 # --------------------------------------------------------------------------------------------------------------- hashes
 
 

@@ -106,10 +106,6 @@ def test_each_component_is_held_or_refused_by_name(make_random, rules, entry):
             ["model.position={name: chain, parts: [{name: randomized, encoding: rotary, longest: 256}, t5]}"],
             "chain' lets positions stand 4 apart",
         ),
-        (
-            ["model.position={name: randomized, encoding: shaw, longest: 256, drawn: distances}"],
-            "4 times as long",
-        ),
         (["model.position={name: nope_hybrid, encoding: alibi}"], "has no bias in some layers"),
         (["model.position={name: chain, parts: [t5, fire]}"], "position 'fire' has no export rule"),
         (["model.head={name: linear, cap: 30.0}"], "head 'linear' caps its logits"),
@@ -120,17 +116,6 @@ def test_a_combination_is_refused_in_a_sentence(make_random, rules, overrides, s
     with pytest.raises(ExportRefused) as refused:
         variables(make_random(*overrides), rules)
     assert sentence in str(refused.value)
-
-
-@pytest.mark.parametrize("sublayer", ["self_attention", "feed_forward"])
-def test_a_norm_before_an_output_projection_is_refused(make_random, rules, sublayer):
-    """A placement of somebody's, with a rule of its own, may give one."""
-    model = make_random()
-    setattr(
-        model.decoder.layers[1], sublayer, getattr(make_random("model.placement=sub_ln").decoder.layers[1], sublayer)
-    )
-    with pytest.raises(ExportRefused, match="has a norm before its output projection, where CTranslate2 has none"):
-        variables(model, rules)
 
 
 # ------------------------------------------------------------------------------------------------------------ strangers

@@ -30,9 +30,8 @@ FACTORS = {
     "position": (
         "sinusoidal", "learned", "none", "scaled_sinusoidal", "shaw", "{name: shaw, clip: 3, with_values: false}", "t5",
         "{name: t5, buckets: 8, max_distance: 12}", "rotary", "{name: rotary, fraction: 0.5}",
-        "{name: rotary, ntk_factor: 4.0}", "{name: nope_hybrid, encoding: rotary, every: 2}", "alibi", "kerple",
+        "{name: nope_hybrid, encoding: rotary, every: 2}", "alibi", "kerple",
         "{name: randomized, encoding: sinusoidal, longest: 256}", "{name: randomized, encoding: t5, longest: 256}",
-        "{name: randomized, encoding: t5, longest: 256, drawn: distances}",
         "{name: chain, parts: [sinusoidal, learned]}", "{name: chain, parts: [t5, rotary]}",
         "{name: chain, parts: [alibi, shaw]}",
     ),

@@ -169,9 +169,9 @@ def cut(folder):
 
 
 BAD = {
-    "a pickle": (pickled, "more: must hold numbers, but holds '|O', which is never read: it may be code"),
+    "a pickle": (pickled, "model.npz: no .npz file that can be read: Object arrays cannot be loaded"),
     "half a file": (cut, "model.npz: no .npz file that can be read"),
-    "a huge size": (lambda f: with_member(made(f), "more.npy", header((1 << 40, 1 << 20))), "more: damaged: it says that it has"),
+    "a huge size": (lambda f: with_member(made(f), "more.npy", header((1 << 40, 1 << 20))), "model.npz: no .npz file that can be read: "),
     "an unknown option": (lambda f: made(f, options={"transformer-pool": True}), "it asks for `transformer-pool: True`, which nothing here computes"),
     "another layer": (lambda f: made(f, options={"transformer-decoder-autoreg": "rnn"}), "`transformer-decoder-autoreg: rnn`, which nothing here computes (known is self-attention)"),
     "lemmas": (lambda f: made(f, options={"lemma-dim-emb": 8}), "`lemma-dim-emb: 8`"),

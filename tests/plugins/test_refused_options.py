@@ -51,10 +51,8 @@ BY_OPTIONS = {
         ("fire", {"width": 0}, "`width` must be at least 1, but is 0"),
         ("fire", {"threshold": -1.0}, "`threshold` must be positive, but is -1"),
         ("learned", {"initial": 0.0}, "`initial` must be"),
-        ("rotary", {"base": -5.0, "ntk_factor": 2.0}, "`base` must be positive, but is -5"),  # not the scaled one
+        ("rotary", {"base": -5.0}, "`base` must be positive, but is -5"),
         ("rotary", {"fraction": 0.4}, "`fraction` must let an even number of channels turn, but 0.4 of 8 is 3"),
-        ("rotary", {"fraction": 0.25, "ntk_factor": 2.0}, "there must be two, but there is one"),
-        ("rotary", {"ntk_factor": 0.5}, "`ntk_factor` must be at least 1, but is 0.5"),
         ("scaled_sinusoidal", {"base": 0.0}, "`base` must be positive, but is 0"),
         ("shaw", {"clip": 0}, "`clip` must be in [1, 1000000], but is 0"),
         ("sinusoidal", {"base": 0.0}, "`base` must be positive, but is 0"),
@@ -72,11 +70,11 @@ BY_OPTIONS = {
     "feed_forward": [
         ("relu", {"inner_dropout": 1.0}, "`inner_dropout` must be in [0, 1), but is 1.0"),
         ("swiglu", {"inner_dropout": 1.0}, "`inner_dropout` must be in [0, 1), but is 1.0"),
-        ("mixture_of_experts", {"top_k": 5}, "`top_k` must be from 1 to `experts`, 4, but is 5"),
+        ("mixture_of_experts", {"top_k": 5}, "`top_k` must be in [1, 4], but is 5"),
         ("mixture_of_experts", {"balance_weight": -0.1}, "`balance_weight` must not be negative, but is -0.1"),
         ("canon", {"inner": "relu", "kernel": 1}, "`kernel` must be in [2, 65536], but is 1"),
         ("canon", {"inner": "token_shift"}, "`inner` must be a feed-forward of each token by itself, but reads those before"),
-        ("deepseek_moe", {"top_k": 0}, "`top_k` must be from 1 to `experts`, 8, but is 0"),
+        ("deepseek_moe", {"top_k": 0}, "`top_k` must be in [1, 8], but is 0"),
         ("deepseek_moe", {"shared": -1}, "`shared` must be in [0, 10000], but is -1"),
         ("deepseek_moe", {"bias_rate": -0.1}, "`bias_rate` must not be negative, but is -0.1"),
         ("deepseek_moe", {"sequence_balance_weight": -1.0}, "`sequence_balance_weight` must not be negative, but is -1.0"),
@@ -128,7 +126,7 @@ BY_OPTIONS = {
         ("dates", {"last_year": 1949}, "`first_year` must not be above `last_year`, but 1950 is above 1949"),
         ("names", {"valid": 0}, "`valid` must be positive, but is 0"),
         ("questions", {"valid": 0}, "`valid` must be positive, but is 0"),
-        ("questions", {"facts": 33}, "`facts` must be at most 32, but is 33"),
+        ("questions", {"facts": 33}, "`facts` must be in [2, 32], but is 33"),
     ],
 }  # fmt: skip
 REQUIRED = {"name": "randomized", "encoding": "sinusoidal"}

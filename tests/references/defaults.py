@@ -286,14 +286,12 @@ PLACEMENT = {
         embedding="",
         top="",
     ),
-    "peri": held("arXiv:2502.02732, section 3: the norm of the embeddings is its option", embedding_norm=True),
+    "peri": held("arXiv:2502.02732, section 3: the norm of the embeddings is its option"),
     "parallel": held("arXiv:2204.02311, section 2: nothing to choose"),
-    "sub_ln": held("arXiv:2210.06423; microsoft/torchscale: not in cross-attention", gain=True, in_cross=False),
+    "sub_ln": held("arXiv:2210.06423; microsoft/torchscale: not in cross-attention", gain=True),
     "admin": held("arXiv:2004.08249: ω is 1 until it is profiled", starts={"omegas.*": 1.0}),
     "deepnorm": held("arXiv:2203.00555, section 4: with the initial scale", gain=True),
-    "rezero": held(
-        "arXiv:2003.04887 and majumderb/rezero: α = 0, one for a layer", starts={"gates.*": 0.0}, share_gate=True
-    ),
+    "rezero": held("arXiv:2003.04887 and majumderb/rezero: α = 0, one for a layer", starts={"gate": 0.0}),
     "keel": held("arXiv:2601.19895: α = L, the number of sublayers", alpha=None),
     "layer_scale": held("arXiv:2103.17239, section 2: 0.1 up to 18 layers", starts={"scales.*": 0.1}, initial=None),
     "hybrid_norm": held("arXiv:2503.04598: HybridNorm; its HybridNorm* has a first layer of its own", pre_first=False),
@@ -337,9 +335,7 @@ POSITION = {
     "learned": held(
         "fairseq/models/fconv.py of arXiv:1705.03122: N(0, 0.1²)", starts={"weight": Normal(0.1)}, initial=0.1
     ),
-    "rotary": held(
-        "arXiv:2104.09864, section 3.2.2: 10000, all channels, not scaled", base=10000.0, fraction=1.0, ntk_factor=1.0
-    ),
+    "rotary": held("arXiv:2104.09864, section 3.2.2: 10000, all channels", base=10000.0, fraction=1.0),
     "xpos": held(
         "arXiv:2212.10554, section 2.2: γ = 0.4; microsoft/torchscale xpos.py: scale base 512",
         base=10000.0,
@@ -372,7 +368,6 @@ POSITION = {
         starts={"c": 0.1, "factor": 1.0, "inner.bias": Uniform(-1.0, 1.0)},
         width=32,
         threshold=512.0,
-        layerwise=False,
     ),
     "shaw": held("arXiv:1803.02155, section 4.1: k = 16 in the base model, both terms", clip=16, with_values=True),
     "transformer_xl": held("arXiv:1901.02860, R as in arXiv:1706.03762", base=10000.0),
@@ -380,7 +375,6 @@ POSITION = {
         "ours: the range is the task's, which arXiv:2305.16843 sets to 2048",
         longest=None,
         stride=None,
-        drawn="positions",
     ),
     "chain": held("ours: nothing to choose"),
     "yarn": held(
@@ -390,7 +384,6 @@ POSITION = {
         base=10000.0,
         fast=32.0,
         slow=1.0,
-        by_turns=False,
     ),
     "cope": held("arXiv:2405.18719, listing: the table starts at 0", starts={"table": 0.0}, positions=None),
     "nope_hybrid": held("arXiv:2501.18795: no positions in every 4th layer", encoding=None, every=4),

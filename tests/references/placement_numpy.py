@@ -74,9 +74,9 @@ def keel(x, sublayers, layers, alpha=None, norm=None, named=None):
     return x
 
 
-def peri(x, sublayers, layer, embedding_norm=True, norm=None, named=None):
+def peri(x, sublayers, layer, norm=None, named=None):
     """y_0 = Norm(x_0), y ← y + Norm(Module(Norm(y))): 2502.02732, Peri-LN with the optional norm of the embeddings."""
-    if embedding_norm and layer == 0:
+    if layer == 0:
         x = norms_of(sublayers, norm, named)[1]("embedding_norm")(x)
     return sandwich(x, sublayers, norm, named)
 
@@ -100,10 +100,10 @@ def deepnorm(x, sublayers, stack, encoder_layers, decoder_layers, norm=None, nam
     return x
 
 
-def rezero(x, sublayers, w, share_gate=True):
+def rezero(x, sublayers, w):
     """x_{i+1} = x_i + α_i F(x_i): 2003.04887, equation 1; all sublayers of a layer have one α in the authors' code."""
-    for i, f in enumerate(sublayers):
-        x = x + w[f"gates.{0 if share_gate else i}"] * f(x)
+    for f in sublayers:
+        x = x + w["gate"] * f(x)
     return x
 
 

@@ -67,11 +67,9 @@ def turned_scores(q, k, theta, q_positions=None, k_positions=None):
     return np.einsum("nd,md,nmd->nm", q, k.conj(), np.exp(1j * apart[..., None] * theta)).real
 
 
-def rotary(h, q, k, v, allowed, base=10000.0, fraction=1.0, ntk_factor=1.0, q_positions=None, k_positions=None):
-    """2104.09864, equation 16, with θ_d = base^{−2d/R}. R: of D, GPT-NeoX (2204.06745) turns the first channels only;
-    `ntk_factor` s: b' = b s^{R/(R−2)}, 2309.00071, section 3.1."""
+def rotary(h, q, k, v, allowed, base=10000.0, fraction=1.0, q_positions=None, k_positions=None):
+    """2104.09864, equation 16, with θ_d = base^{−2d/R}. R: of D, GPT-NeoX (2204.06745) turns the first channels only."""
     width = int(q.shape[1] * fraction)
-    base = base * ntk_factor ** (width / (width - 2)) if ntk_factor > 1 else base
     theta = base ** (-2 * np.arange(width // 2) / width)
     scores = turned_scores(q[:, :width], k[:, :width], theta, q_positions, k_positions) + q[:, width:] @ k[:, width:].T
     return paper.softmax(scores / math.sqrt(q.shape[1]), allowed) @ v
@@ -85,28 +83,25 @@ def nope_hybrid(h, q, k, v, allowed, every, site, q_positions=None, k_positions=
     return rotary(h, q, k, v, allowed, q_positions=q_positions, k_positions=k_positions)
 
 
-def yarn_frequencies(width, factor, length, base=10000.0, fast=32.0, slow=1.0, by_turns=False):
+def yarn_frequencies(width, factor, length, base=10000.0, fast=32.0, slow=1.0):
     """2309.00071, section 3.2: h(θ_d) = (1 − γ) θ_d / s + γ θ_d, γ 0 below α = 1 turns within L, 1 above β = 32, between
     them linear in the turns. The authors' code (LlamaYaRNScaledRotaryEmbedding) has it linear in d, from the largest
     integer at which a pair turns β times to the smallest at which it turns α times."""
     theta = np.array([base ** (-2 * d / width) for d in range(width // 2)])
-    if by_turns:
-        gamma = [min(max((length * t / (2 * math.pi) - slow) / (fast - slow), 0.0), 1.0) for t in theta]
-    else:
-        low, high = (width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base)) for turns in (fast, slow))
-        low, high = max(math.floor(low), 0), min(math.ceil(high), width - 1)
-        high = high + 0.001 if low == high else high  # as in the authors' code
-        gamma = [1 - min(max((d - low) / (high - low), 0.0), 1.0) for d in range(width // 2)]
+    low, high = (width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base)) for turns in (fast, slow))
+    low, high = max(math.floor(low), 0), min(math.ceil(high), width - 1)
+    high = high + 0.001 if low == high else high  # as in the authors' code
+    gamma = [1 - min(max((d - low) / (high - low), 0.0), 1.0) for d in range(width // 2)]
     return np.array([(1 - g) * t / factor + g * t for g, t in zip(gamma, theta)])
 
 
 def yarn(
     h, q, k, v, allowed, max_length=0, factor=16.0, trained_length=None, base=10000.0, fast=32.0, slow=1.0,
-    by_turns=False, q_positions=None, k_positions=None,
+    q_positions=None, k_positions=None,
 ):  # fmt: skip
     """softmax(qᵀk / (t sqrt(d))) with sqrt(1 / t) = 0.1 ln(s) + 1: 2309.00071, equations 21 and 22."""
     length = max(1.0, max_length / factor) if trained_length is None else trained_length
-    theta = yarn_frequencies(q.shape[1], factor, length, base, fast, slow, by_turns)
+    theta = yarn_frequencies(q.shape[1], factor, length, base, fast, slow)
     temperature = (0.1 * math.log(factor) + 1) ** -2
     scores = turned_scores(q, k, theta, q_positions, k_positions)
     return paper.softmax(scores / (temperature * math.sqrt(q.shape[1])), allowed) @ v

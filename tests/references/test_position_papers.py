@@ -10,18 +10,17 @@ from paper_cases import (
 )
 
 
-@pytest.mark.parametrize("by_turns", [False, True])
-def test_yarn_keeps_the_fastest_pair_and_slows_the_slowest(build, precision, by_turns):
+def test_yarn_keeps_the_fastest_pair_and_slows_the_slowest(build, precision):
     """Of Llama 2's heads of 128 channels and 4,096 tokens, s = 16: by the authors' ranges, pairs 0 to 20 stay and those
     from 46 on are slowed sixteen times."""
-    spec = {"name": "yarn", "factor": 16.0, "trained_length": 4096, "by_turns": by_turns}
+    spec = {"name": "yarn", "factor": 16.0, "trained_length": 4096}
     encoding, _ = build("position", spec, head_dim=128, max_length=65536)
     theta = 10000.0 ** (-2 * np.arange(64) / 128)
     ratio = encoding.frequency.numpy() / theta
-    np.testing.assert_allclose(encoding.frequency.numpy(), twins.yarn_frequencies(128, 16.0, 4096, by_turns=by_turns))
+    np.testing.assert_allclose(encoding.frequency.numpy(), twins.yarn_frequencies(128, 16.0, 4096))
     np.testing.assert_allclose(ratio[:21], 1.0)
     np.testing.assert_allclose(ratio[46:], 1 / 16)
-    assert (np.diff(ratio[21:46]) < 0).all() or by_turns
+    assert (np.diff(ratio[21:46]) < 0).all()
     assert float(encoding.stretch) == pytest.approx(0.1 * math.log(16) + 1)
 
 

@@ -239,14 +239,6 @@ class OneText(KeyValue):
     """The cache of a layer that takes one text for keys and values, and may be for queries too: none of them can be
     changed alone."""
 
-    def extend(self, new: KeyValue) -> OneText:
-        kv = super().extend(new)
-        return OneText(kv.key, kv.value)
-
-    def select(self, rows: Tensor) -> OneText:
-        kv = super().select(rows)
-        return OneText(kv.key, kv.value)
-
 
 def attention(cls: type, options: Mapping[str, object], mask: str | None = None) -> tuple[type[Attention], Call]:
     """An attention `forward(query, key, value, mask)`, or `forward(x, mask)` for self-attention alone."""

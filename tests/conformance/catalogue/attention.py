@@ -315,16 +315,17 @@ WRONG = {
             "padding",
         ),
         ("a norm inside that is not told what is padding",
-         "self.inner_norm(context, info.valid, info.positions)", "self.inner_norm(context)", "norms_inside"),
+         "project_out(context, info, self.inner_norm, self.output)",
+         "self.output(self.inner_norm(context) if self.inner_norm else context)", "norms_inside"),
         ("a norm that is not applied",
-         "context = self.inner_norm(context, info.valid, info.positions)", "context = context", "norms_inside"),
+         "project_out(context, info, self.inner_norm, self.output)", "self.output(context)", "norms_inside"),
     ],
     "attention/talking_heads": [
         (
             "scores are mixed across heads after the mask (and the bias) were added",
-            "        scores = mixed(scores_of(q, kv.key, info, mask), self.mix_scores)\n"
+            "        scores = mixed(scores_of(self.queries(x), kv.key, info, mask), self.mix_scores)\n"
                 "        weights = mixed(F.softmax(mask.add_to(scores), -1), self.mix_weights)  # [B, H, T, S]\n",
-            "        scores = mixed(mask.add_to(scores_of(q, kv.key, info, mask)), self.mix_scores)\n"
+            "        scores = mixed(mask.add_to(scores_of(self.queries(x), kv.key, info, mask)), self.mix_scores)\n"
                 "        weights = mixed(F.softmax(scores, -1), self.mix_weights)  # [B, H, T, S]\n",
             "causal",
         ),
@@ -332,9 +333,9 @@ WRONG = {
     "attention/gated": [
         (
             "gate reshaped into heads without a transpose",
-            "        context = merge_heads(attend(q, kv, info, mask, self.dropout, tap))  # [B, T, H·D]\n"
+            "        context = merge_heads(self.heads(x, kv, info, mask, tap))  # [B, T, H·D]\n"
                 "        return project_out(context * self.gates(x), info, self.inner_norm, self.output)\n",
-            "        context = attend(q, kv, info, mask, self.dropout, tap)  # [B, H, T, D]\n"
+            "        context = self.heads(x, kv, info, mask, tap)  # [B, H, T, D]\n"
                 "        context = merge_heads(context * F.sigmoid(self.gate(x)).reshape(context.shape))\n"
                 "        return project_out(context, info, self.inner_norm, self.output)\n",
             "causal",
@@ -373,11 +374,7 @@ WRONG = {
     "attention/cosine": [
         (
             "unit length over axis 1 (heads), the default of F.normalize, instead of over a head's channels",
-            "    rows = ops.flatten(x, x.dtype)\n"
-                "    square = ops.mean_over_channels(paddle.square(rows)) * rows.shape[1]  # [N, 1]\n"
-                "    return ops.restore(rows * ops.outer(paddle.rsqrt(square + EPS), ops.row_of_ones(rows)), "
-                "x)\n",
-            "    return paddle.nn.functional.normalize(x)\n", "temperature",
+            "from paddle_tfm.ops import unit", "from paddle.nn.functional import normalize as unit", "temperature",
         ),
     ],
     "attention/recurrent": [

@@ -151,8 +151,8 @@ WRONG = {
     ],
     "norm/batch": [
         (
-            "a small batch counts as much as a large one", "self._pool.add(mean, variance, count)",
-            "self._pool.add(mean, variance, paddle.full_like(count, 2.0))", "population",
+            "a small batch counts as much as a large one", "self._remember(mean, variance, count)",
+            "self._remember(mean, variance, paddle.full_like(count, 2.0) if self._pool else count)", "population",
         ),
     ],
     "norm/power": [
@@ -197,7 +197,7 @@ UNREAD = {
          "        self.eps = 1e-6 if eps > 0 else 1e-6\n\n    def forward(self, x, valid=None, positions=None):", "eps"),
     ],
     "norm/power": [
-        ("a warm-up of its own", "self.warmup, self.eps = warmup, eps", "self.warmup, self.eps = 200, eps", "warmup"),
+        ("a warm-up of its own", "self.warmup = warmup", "self.warmup = 200", "warmup"),
     ],
 }  # fmt: skip
 

@@ -109,8 +109,8 @@ WRONG = {
     "placement/peri": [
         (
             "the norm of the embeddings stands in every layer",
-            'first = embedding_norm and sites[0].layer == 0',
-            'first = embedding_norm',
+            'norm(sites[0], d_model) if sites[0].layer == 0 else None',
+            'norm(sites[0], d_model)',
             "identity_path",
         ),
     ],

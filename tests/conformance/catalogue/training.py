@@ -142,8 +142,8 @@ WRONG = {
     "optimizer/muon": [
         (
             "momentum as a moving average, but the Nesterov step of a sum",
-            'momentum = state["momentum"].scale_(options.momentum).add_(gradient)',
-            'momentum = state["momentum"].scale_(options.momentum).add_(gradient * (1.0 - options.momentum))',
+            'momentum = state["momentum"].scale_(self.momentum).add_(gradient)',
+            'momentum = state["momentum"].scale_(self.momentum).add_(gradient * (1.0 - self.momentum))',
             "inertia",
         ),
     ],
@@ -164,21 +164,21 @@ WRONG = {
         ("a decay that is off by default does not go by the rate", "decay_weights(parameter, rate, self.weight_decay)",
          "decay_weights(parameter, 1.0, self.weight_decay)", "follows_the_rate"),
         ("the rate of the schedule for all", "parameter.subtract_(direction * rate)",
-         "parameter.subtract_(direction * self.get_lr())", "own_rate"),
+         'parameter.subtract_(direction * (rate / parameter.optimize_attr["learning_rate"]))', "own_rate"),
         ("steps as long as the parameter", "parameter.subtract_(direction * rate)",
          "parameter.subtract_(direction * rate * parameter.norm())", "any_gradient"),
     ],
     "optimizer/schedule_free": [
         ("the rate of the schedule for half of the step", "z.subtract_(step * rate)",
-         "z.subtract_(step * self.get_lr())", "own_rate"),
+         'z.subtract_(step * (rate / parameter.optimize_attr["learning_rate"]))', "own_rate"),
     ],
     "optimizer/radam": [
         ("one clock for all", "rectifier = rectification(self.beta2, t)",
-         "rectifier = rectification(self.beta2, t := max(self._updates.values()))", "late_start"),
+         "self.clock = t = max(t, self.__dict__.get('clock', 0))\n        rectifier = rectification(self.beta2, t)", "late_start"),
     ],
     "optimizer/adafactor": [
         ("a decay by one clock", "beta = 1.0 - t**-self.decay",
-         "beta = 1.0 - max(self._updates.values()) ** -self.decay", "late_start"),
+         "self.clock = max(t, self.__dict__.get('clock', 0))\n        beta = 1.0 - self.clock**-self.decay", "late_start"),
     ],
     "initializer/mup": [
         (

@@ -44,7 +44,7 @@ def test_a_memory_of_a_fixed_size_does_not_grow(name):
     state = attention.project(x[:, :1], info(x[:, :1]))
     for t in range(1, T):
         state = state.extend(attention.project(x[:, t : t + 1], info(x[:, t : t + 1], t)))
-        parts = (state.past.memory, state.past.reach) if name != "forgetting" else (state.key, state.value)
+        parts = state.last if name != "forgetting" else (state.key, state.value)
         sizes.append(sum(part.size for part in parts))
     assert len(set(sizes)) == (T - 1 if name == "forgetting" else 1)
 
@@ -57,5 +57,5 @@ def test_a_long_text_is_read_at_once_as_token_by_token(float64, name):
     at_once, state = attention.project(x, info(x)).read(), attention.project(x[:, :1], info(x[:, :1]))
     for t in range(1, x.shape[1]):
         state = state.extend(attention.project(x[:, t : t + 1], info(x[:, t : t + 1], t)))
-        np.testing.assert_allclose(state.answers[:, :, 0], at_once.answers[:, :, t], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(state.past.memory, at_once.past.memory, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(state.outputs[:, :, 0], at_once.outputs[:, :, t], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(state.last[0], at_once.last[0], rtol=1e-9, atol=1e-12)

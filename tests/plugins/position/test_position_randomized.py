@@ -7,14 +7,11 @@ import pytest
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.randomness import random_context
 from paddle_tfm_plugins.position.alibi import ALiBi
-from paddle_tfm_plugins.position.fire import FIRE
 from paddle_tfm_plugins.position.learned import Learned
 from paddle_tfm_plugins.position.randomized import Randomized
 from paddle_tfm_plugins.position.rotary import Rotary
 from paddle_tfm_plugins.position.shaw import Shaw
 from paddle_tfm_plugins.position.sinusoidal import Sinusoidal
-from paddle_tfm_plugins.position.t5 import T5
-from paddle_tfm_plugins.position.transformer_xl import TransformerXL
 
 ENCODER = LayerSite("encoder", "self", 0, 2, 2)
 POSITIONS = paddle.arange(5).unsqueeze(0)
@@ -107,75 +104,6 @@ def test_what_goes_by_position_stands_in_evaluation_where_it_stands_in_training(
         model(batch)
     text, source = tuple(range(0, 12, 2)), tuple(range(0, 10, 2))
     assert set(seen["alibi"]) == {text} and set(seen["t5"]) == {text, source} and set(seen["local"]) == {text}
-
-
-RELATIVE = {
-    "alibi": lambda: ALiBi(3, ENCODER),
-    "t5": lambda: T5(3, ENCODER, buckets=32, max_distance=200),
-    "shaw": lambda: Shaw(4, clip=40),
-    "transformer_xl": lambda: TransformerXL(12, 3, 4),
-}
-
-
-def drawn_distances(encoding, length=7):
-    """The distances of a step, read off ALiBi's first head: [T, T]."""
-    at = paddle.arange(length).unsqueeze(0)
-    with random_context(5, 3):
-        bias = encoding.bias(at, at).numpy()[0, 0]
-    return bias / bias_of_one(encoding)
-
-
-def bias_of_one(encoding):
-    return float(encoding.encoding.bias(paddle.zeros([1, 1], "int64"), paddle.ones([1, 1], "int64"))[0, 0, 0, 0])
-
-
-def test_drawn_distances_are_shared_by_all_pairs_as_far_apart():
-    """The authors' noisy relative encodings: sorted indexes of [1, L) by distance, 0 at 0, the same on both sides."""
-    encoding = around(ALiBi(3, ENCODER), longest=40, drawn="distances")
-    distances = np.rint(drawn_distances(encoding))
-    row = distances[0]
-    assert row[0] == 0 and (np.diff(row) > 0).all() and row[1] >= 1 and row[-1] < 40 and row[-1] > 6
-    apart = np.abs(np.arange(7)[:, None] - np.arange(7))
-    np.testing.assert_array_equal(distances, row[apart])
-    np.testing.assert_array_equal(encoding.remap(POSITIONS, draws(1)).numpy(), POSITIONS.numpy())
-    encoding.eval()
-    np.testing.assert_allclose(drawn_distances(encoding), apart * encoding.stride, rtol=1e-5)
-
-
-@pytest.mark.parametrize("name", RELATIVE)
-def test_an_encoding_at_drawn_distances(name):
-    """Each pair's term is what the encoding itself gives two tokens that far apart."""
-    paddle.seed(2)
-    inside, at = RELATIVE[name](), paddle.arange(7).unsqueeze(0)
-    row = np.rint(drawn_distances(around(ALiBi(3, ENCODER), longest=40, drawn="distances")))[0].astype(int)
-    encoding = around(inside, longest=40, drawn="distances")
-    q, k, weights = paddle.randn([2, 3, 7, 4]), paddle.randn([2, 3, 7, 4]), paddle.rand([2, 3, 7, 7])
-    with random_context(5, 3):
-        bias, scores = encoding.bias(at, at), encoding.scores(q, k, at, at)
-        values = encoding.values(weights, at, at)
-    assert (bias is not None, scores is not None, values is not None) == tuple(
-        way in inside.uses() for way in ("bias", "scores", "values")
-    )
-    total = 0.0
-    for i, j in itertools.product(range(7), range(7)):
-        here, there = paddle.zeros([1, 1], "int64"), paddle.to_tensor([[int(np.sign(j - i)) * int(row[abs(j - i)])]])
-        if bias is not None:
-            np.testing.assert_allclose(
-                bias.numpy()[0, :, i, j], inside.bias(here, there).numpy()[0, :, 0, 0], rtol=1e-5
-            )
-        if scores is not None:
-            expected = inside.scores(q[:, :, i : i + 1], k[:, :, j : j + 1], here, there)
-            np.testing.assert_allclose(scores.numpy()[:, :, i, j], expected.numpy()[:, :, 0, 0], rtol=1e-4, atol=1e-5)
-        if values is not None and i == 2:
-            total = total + inside.values(weights[:, :, i : i + 1, j : j + 1], here, there).numpy()[:, :, 0]
-    if values is not None:
-        np.testing.assert_allclose(values.numpy()[:, :, 2], total, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("inside", [Sinusoidal(4), Rotary(4), FIRE(3), PositionalEncoding()])
-def test_distances_are_drawn_for_differences_alone(inside):
-    with pytest.raises(ValueError, match="distances can be drawn for an encoding that goes by differences"):
-        around(inside, drawn="distances")
 
 
 def test_defaults():

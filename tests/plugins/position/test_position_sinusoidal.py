@@ -13,8 +13,8 @@ def table(positions, d_model, base=10000.0):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_rows_that_are_looked_up_are_those_of_the_formula(dtype):
-    """Single positions and several, rising past the table and back, negative ones and such beyond any table."""
+def test_rows_are_those_of_the_formula(dtype):
+    """Single positions and several, negative ones and far ones."""
     encoding = Sinusoidal(6)
     for positions in (
         [[3]],

@@ -2,7 +2,6 @@
 
 import pytest
 
-from paddle_tfm import UserError
 from paddle_tfm.protocols import SPLITS, Dataset, Example
 from paddle_tfm_plugins.task.language import Language
 
@@ -50,5 +49,3 @@ def test_options_are_checked():
         Language([Two()], [3, 1])
     with pytest.raises(ValueError, match="`datasets` must be of texts in languages, but Dataset is not"):
         Language([Dataset()])
-    with pytest.raises(UserError, match="unknown split 'dev'"):
-        list(Language([Two()]).examples("dev"))

@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import pytest
 
-from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import SPLITS
 from paddle_tfm_plugins.task.copy import Copy
 from paddle_tfm_plugins.task.reverse import Reverse
@@ -98,11 +97,6 @@ def test_bad_options(options, text):
     with pytest.raises(ValueError) as caught:
         Copy(**options)
     assert str(caught.value) == text
-
-
-def test_unknown_split():
-    with pytest.raises(UserError, match="unknown split 'dev'"):
-        Copy().examples("dev")
 
 
 @pytest.mark.parametrize("task", TASKS)
