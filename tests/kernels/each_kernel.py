@@ -1,18 +1,11 @@
 """Every kernel that is called by address, over operands of random shapes: in a process of its own, which a fault may end.
 
-python each_kernel.py guard COUNT      operands lie between pages that may not be touched
-python each_kernel.py stack SECONDS    where the stack pointer stands when a signal arrives
+python each_kernel.py COUNT      operands lie between pages that may not be touched
 """
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import signal
-import struct
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
 
@@ -26,8 +19,6 @@ from paddle_tfm.kernels.cpu.primitives import address  # noqa: E402
 from paddle_tfm.testing.trials.child import Guarded  # noqa: E402
 
 FLAGS = row_kernels.USE_SCALE | row_kernels.USE_SHIFT
-SA_RESTART, SA_SIGINFO, SA_ONSTACK = 0x10000000, 4, 0x08000000
-libc = ctypes.CDLL(None, use_errno=True)
 
 
 def product(kind, transpose_a, transpose_b, with_bias, by_shape=False):
@@ -110,71 +101,10 @@ if not library.why_not("bfloat16"):
     KERNELS |= {"bfloat16 by shape": product("bfloat16", False, True, True, by_shape=True), "rounding": rounding}
 
 
-def guard(count):
+if __name__ == "__main__":
     rng = np.random.default_rng(3)
     for name, make in KERNELS.items():
         print(name, flush=True)
         for place in (Guarded(at_end=True), Guarded(at_end=False)):
-            for _ in range(count // 2):
+            for _ in range(int(sys.argv[1]) // 2):
                 make(rng, place)()
-
-
-def handle(number, where, flags):
-    """Have the machine code at `where` called at signals, by the system and not by Python."""
-
-    class Action(ctypes.Structure):
-        _fields_ = [
-            ("where", ctypes.c_void_p),
-            ("mask", ctypes.c_uint64 * 16),
-            ("flags", ctypes.c_int),
-            ("restorer", ctypes.c_void_p),
-        ]
-
-    action = Action(where, (ctypes.c_uint64 * 16)(), flags, None)
-    if libc.sigaction(number, ctypes.byref(action), None):
-        raise OSError(ctypes.get_errno(), "sigaction")
-
-
-def stack(seconds):
-    """Each sample is the stack pointer of what a signal has interrupted; the handler has a stack of its own."""
-    samples = (ctypes.c_uint64 * 65537)()  # their number, and the last 65,536
-    code = b"".join(
-        (
-            b"\x48\x8b\x82\xa0\x00\x00\x00",  # mov rax, [rdx + 160]: the stack pointer in the third argument, a ucontext
-            b"\x48\xb9" + struct.pack("<Q", ctypes.addressof(samples)),  # mov rcx, samples
-            b"\x4c\x8b\x01\x49\x81\xe0\xff\xff\x00\x00",  # mov r8, [rcx]; and r8, 65535
-            b"\x4a\x89\x44\xc1\x08\xf0\x48\xff\x01\xc3",  # mov [rcx + 8 r8 + 8], rax; lock inc qword [rcx]; ret
-        )
-    )
-    page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    page.write(code)
-    own_stack = mmap.mmap(-1, 1 << 18)
-
-    class Stack(ctypes.Structure):
-        _fields_ = [("where", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
-
-    libc.sigaltstack(ctypes.byref(Stack(ctypes.addressof(ctypes.c_char.from_buffer(own_stack)), 0, 1 << 18)), None)
-    handle(signal.SIGALRM, ctypes.addressof(ctypes.c_char.from_buffer(page)), SA_RESTART | SA_SIGINFO | SA_ONSTACK)
-    mappings = Path("/proc/self/maps").read_text().splitlines()
-    (bounds,) = (line.split()[0] for line in mappings if line.endswith("[stack]"))
-    low, high = (int(each, 16) for each in bounds.split("-"))
-    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
-    rng = np.random.default_rng(4)
-    for name, make in KERNELS.items():
-        samples[0], end = 0, time.monotonic() + seconds
-        while time.monotonic() < end:
-            once = make(rng, lambda array: array)
-            for _ in range(50):
-                once()
-        taken = samples[1 : 1 + min(samples[0], 65536)]
-        outside = sum(not low - (8 << 20) <= each < high for each in taken)
-        print(f"{name}: {outside} of {len(taken)} outside")
-    signal.setitimer(signal.ITIMER_REAL, 0)  # before the handler and its stack are gone
-
-
-if __name__ == "__main__":
-    what, number = sys.argv[1:]
-    if what == "guard":
-        guard(int(number))
-    else:
-        stack(float(number))
