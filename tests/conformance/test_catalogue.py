@@ -6,16 +6,15 @@ import pytest
 from catalogue import (
     AS_KIND,
     HEADLINES,
-    MASK,
     RIGHT,
     UNREAD,
     WRONG,
     WRONG_IN_A_FILE,
     Edited,
-    build,
     class_name,
     edited,
     one_of_each_table,
+    report,
     right_classes,
     source,
 )
@@ -23,7 +22,6 @@ from catalogue import (
 from paddle_tfm import create_registry, place
 from paddle_tfm.testing import FAIL, INFO, PASS, examine, with_class
 from paddle_tfm.testing.catalogue import CHECKS
-from paddle_tfm.testing.lookup import examine_class
 from paddle_tfm.testing.module_file import load
 
 pytestmark = pytest.mark.conformance
@@ -38,15 +36,6 @@ def exhaustive_but(sample, cases):
 
 RIGHT_OF_EACH_TABLE = one_of_each_table(RIGHT)
 IN_CI = {*(of for of in RIGHT_CLASSES if of in AS_KIND), "batch_norm"}  # ordinary layers, and one with buffers
-
-
-def report(text: str, of: str, only: frozenset[str] = frozenset()):
-    """The kit's report about the class in a source."""
-    cls = build(text, of)
-    if of in AS_KIND:
-        return examine_class(AS_KIND[of], cls, {}, MASK.get(of), only=only)
-    registry = create_registry()
-    return examine(*with_class(registry, cls), registry=registry, only=only)
 
 
 def report_of_a_file(path: Path, text: str, of: str, check: str):

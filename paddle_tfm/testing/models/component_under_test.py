@@ -188,6 +188,8 @@ class ComponentUnderTest:
                 raise UserError(f"{self} cannot be built: {refusal}")
             return self.spec, [], {}
         names = [f"{stack}.{sublayer}" for stack, sublayer in sites(self.kind)]
+        if not self._refusal(everywhere := self.at(names)):  # most may stand everywhere
+            return everywhere, names, {}
         answers = {name: self._refusal(self.at([name])) for name in names}
         refusals = {name: refusal for name, refusal in answers.items() if refusal}
         accepted = [name for name in names if not answers[name]]

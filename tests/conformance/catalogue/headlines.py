@@ -187,9 +187,10 @@ FORMULAS = {
     "ordinary_norm": [
         ("a deviation of n − 1", [("unbiased=False", "unbiased=True")], "layer_std", "where ε acts"),
     ],
-    "known_formulas:Slopes": [
-        ("heads from 0", [("-8.0 * (h + 1)", "-8.0 * h")], "alibi", "times"),
-        ("slopes 2^-h", [("2.0 ** (-8.0 * (h + 1) / num_heads)", "2.0 ** -(h + 1.0)")], "alibi", "a number for each"),
+    "alibi": [
+        ("heads from 0", [("paddle.arange(1, num_heads + 1)", "paddle.arange(num_heads)")], "alibi", "times"),
+        ("slopes 2^-h", [("-8.0 * paddle.arange(1, num_heads + 1).astype(\"float64\") / num_heads",
+                          "-paddle.arange(1, num_heads + 1).astype(\"float64\")")], "alibi", "a number for each"),
     ],
     "known_formulas:GatedNetwork": [
         ("the other half through the activation",
@@ -232,6 +233,9 @@ RIGHT = {
         ("a dropout of its output", [("return self.c_proj(y)",
                                       "return F.dropout(self.c_proj(y), self.rate, training=self.training)")]),
         ("scaled queries", [(_SCALE, ""), ("scores = paddle.matmul(q,", "scores = paddle.matmul(q / (c // self.n_head) ** 0.5,")]),
+        ("cosines times sqrt(D)", [(f"paddle.matmul(q, k, transpose_y=True){_SCALE}",
+                                   "paddle.matmul(F.normalize(q, axis=-1), F.normalize(k, axis=-1), transpose_y=True) * "
+                                   "(c // self.n_head) ** 0.5")]),
         ("heads put together by flatten", [(_MERGE, ".transpose([0, 2, 1, 3]).flatten(2)")]),
     ],
     "known_formulas:RootMeanSquare": [

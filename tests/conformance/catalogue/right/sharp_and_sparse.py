@@ -297,18 +297,6 @@ def apart(q_positions, k_positions):
     return (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs().unsqueeze(1)  # [B|1, 1, Tq, Tk]
 
 
-class SymmetricSlopes(PositionalEncoding):
-    """ALiBi of an encoder, as its authors have it for one: slopes for both directions alike (arXiv:2108.12409)."""
-
-    def __init__(self, num_heads: int):
-        super().__init__()
-        slopes = 2.0 ** (-8.0 * paddle.arange(1, num_heads + 1) / num_heads)
-        self.register_buffer("slopes", slopes.reshape([1, -1, 1, 1]), persistable=False)
-
-    def bias(self, q_positions, k_positions):
-        return -apart(q_positions, k_positions).astype("float32") * self.slopes
-
-
 class SymmetricPowers(PositionalEncoding):
     """−a |i − j|^p with a and p trained a head (Kerple, arXiv:2205.09921)."""
 
