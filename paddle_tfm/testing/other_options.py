@@ -6,7 +6,6 @@ import itertools
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -54,38 +53,34 @@ def other_values(option: Option) -> list[object]:
 def choices_of(subject: ComponentUnderTest) -> Iterator[tuple[str, object]]:
     """(option, value) of all choices and switches but the defaults. Those of a text are what its constructor names
     where it refuses another (`validators.one_of`)."""
-    for name, option in subject.registry.options(subject.kind, subject.name).items():
-        option = replace(option, default=subject.spec.get(name, option.default))
+    for option in subject.options():
         if isinstance(option.default, bool) or typing.get_origin(option.annotation) is typing.Literal:
             values = other_values(option)
         elif isinstance(option.default, str):
-            values = [value for value in _named_choices(subject, name) if value != option.default]
+            values = [value for value in _named_choices(subject, option.name) if value != option.default]
         else:
             continue
-        yield from ((name, value) for value in values[:MOST_CHOICES])
+        yield from ((option.name, value) for value in values[:MOST_CHOICES])
 
 
 def numbers_of(subject: ComponentUnderTest) -> Iterator[tuple[str, object]]:
     """(option, value) of small and large values of all numbers, of those too that are None unless they are set."""
-    for name, option in subject.registry.options(subject.kind, subject.name).items():
-        default, kinds = (
-            subject.spec.get(name, option.default),
-            {option.annotation, *typing.get_args(option.annotation)},
-        )
+    for option in subject.options():
+        default, kinds = option.default, {option.annotation, *typing.get_args(option.annotation)}
         values: list[object] = []
         if isinstance(default, float) or (default is None and float in kinds):
             values += [factor * default for factor in EXTREMES] if default else UNSET
         elif (isinstance(default, int) and not isinstance(default, bool)) or (default is None and int in kinds):
             values += SMALLEST
-        yield from ((name, value) for value in values if value != default)
+        yield from ((option.name, value) for value in values if value != default)
 
 
 def switched_on(subject: ComponentUnderTest) -> Iterator[tuple[str, ComponentUnderTest]]:
     """A component as it is; and, for each number that is 0 and so switches something off, a decay of weights say, with
     a tenth in its place."""
     yield "", subject
-    for name, option in subject.registry.options(subject.kind, subject.name).items():
-        value = subject.spec.get(name, option.default)
+    for option in subject.options():
+        name, value = option.name, option.default
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value == 0:
             try:
                 yield f", with `{name}` {SWITCHED_ON}", subject.with_options({name: SWITCHED_ON})
@@ -122,8 +117,8 @@ def each_option(subject: ComponentUnderTest, observe: Observe) -> Result:
     """
     usual, acting, idle = observe({}), [], []
     tries: dict[str, str] = {}
-    for name, option in subject.registry.options(subject.kind, subject.name).items():
-        option = replace(option, default=subject.spec.get(name, option.default))
+    for option in subject.options():
+        name = option.name
         tried: list[object] = []
         for value in _candidates(option):
             usual, again = itertools.tee(usual)

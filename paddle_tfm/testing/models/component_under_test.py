@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +14,7 @@ from paddle_tfm.components import Entry
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.options import component_kind, parameters
+from paddle_tfm.options import Option, component_kind, parameters
 from paddle_tfm.plugins import Provider
 from paddle_tfm.protocols import LayerSite
 from paddle_tfm.recipe import loading as recipes
@@ -68,8 +69,23 @@ class ComponentUnderTest:
 
     def with_options(self, options: Mapping[str, object]) -> ComponentUnderTest:
         """The same component with these options too."""
-        own = {key: value for key, value in self.spec.items() if key != "name"}
-        return ComponentUnderTest(self.registry, self.kind, self.name, {**own, **options})
+        return ComponentUnderTest(self.registry, self.kind, self.name, {**self.own_options, **options})
+
+    @property
+    def own_options(self) -> dict[str, object]:
+        """What is set of it."""
+        return {key: value for key, value in self.spec.items() if key != "name"}
+
+    def options(self) -> Iterator[Option]:
+        """All options; a default is what this component has."""
+        for name, option in self.registry.options(self.kind, self.name).items():
+            yield replace(option, default=self.spec.get(name, option.default))
+
+    def varied(self, options: Mapping[str, object]) -> ComponentUnderTest:
+        """The same at the same sites, with these options too, which nobody has tried."""
+        varied = copy.copy(self)
+        varied.spec = {**self.spec, **options}
+        return varied
 
     def _required_parts(self) -> dict[str, object]:
         """Options that must be set and are components themselves: the one of base.yaml."""

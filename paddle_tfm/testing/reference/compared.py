@@ -7,7 +7,6 @@ same formula does: values and gradients, on random inputs, under all masks and l
 from __future__ import annotations
 
 import contextlib
-import copy
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -131,13 +130,10 @@ class Reference:
         default, as a share of 1."""
         asked = frozenset().union(*(bind.parameters() for bind in self.functions.values()))
         case, _theirs = next(self._cases(self.subject, np.random.default_rng(SEED)))
-        for name, option in self.subject.registry.options(self.subject.kind, self.subject.name).items():
-            if name in asked and name not in case.facts:
-                default = self.subject.spec.get(name, option.default)
-                for value in other_values(replace(option, default=default)):
-                    varied = copy.copy(self.subject)
-                    varied.spec = {**self.subject.spec, name: value}
-                    yield f"with {name} {value}, ", varied
+        for option in self.subject.options():
+            if option.name in asked and option.name not in case.facts:
+                for value in other_values(option):
+                    yield f"with {option.name} {value}, ", self.subject.varied({option.name: value})
 
     def _compared_functions(self) -> set[str]:
         """Names of the functions that cases use; each is called once."""
@@ -190,7 +186,7 @@ def probes(subject: ComponentUnderTest, last: bool = True) -> list[Case]:
 def settings_of(subject: ComponentUnderTest) -> dict[str, object]:
     """The options of the component, as set or by default."""
     options = {key: option.default for key, option in options_of(subject.cls).items() if not option.required}
-    return options | {key: value for key, value in subject.spec.items() if key != "name"}
+    return options | subject.own_options
 
 
 @dataclass(frozen=True)
