@@ -206,7 +206,8 @@ def rates(subject: ComponentUnderTest) -> Result:
 
 
 def _rates(subject: ComponentUnderTest) -> dict[str, np.ndarray]:
-    """Hook → the rate of each channel [H, D] or [C], NaN for one that is no wave. Of steps from position to position, in which what a vector has besides is gone."""
+    """Hook → the rate of each channel [H, D] or [C], NaN for one that is no wave. Of steps from
+    position to position, in which what a vector has besides is gone."""
     outputs = hook_outputs(encoding_of(subject), position_ids(*POSITIONS), position_ids(*POSITIONS))
     rates_of_channels = {}
     for hook in outputs.keys() & {"embed", "query", "key"}:
