@@ -167,6 +167,13 @@ HEADLINES = {
 }  # fmt: skip
 
 _RATES = "rates = theta ** (-np.arange(0, head_dim, 2) / head_dim)"
+_TURNS = [
+    (
+        f"kv.{part}.repeat_interleave(self.heads // self.groups, 1)",
+        f"kv.{part}.tile([1, self.heads // self.groups, 1, 1])",
+    )
+    for part in ("key", "value")
+]
 
 FORMULAS = {
     "known_formulas:Turned": [
@@ -203,10 +210,7 @@ FORMULAS = {
          "t5", "distance"),
     ],
     "known_formulas:Grouped": [
-        ("groups that take turns",
-         [("kv.key.repeat_interleave(self.heads // self.groups, 1)", "kv.key.tile([1, self.heads // self.groups, 1, 1])"),
-          ("kv.value.repeat_interleave(self.heads // self.groups, 1)",
-           "kv.value.tile([1, self.heads // self.groups, 1, 1])")], "grouped_query", ""),
+        ("groups that take turns", _TURNS, "grouped_query", ""),
     ],
     "known_formulas:CosineScores": [
         ("a fixed scale", [("transpose_y=True) * self.g", "transpose_y=True) * q.shape[-1] ** 0.5 + 0.0 * self.g")],
@@ -254,6 +258,7 @@ RIGHT = {
     ],
     "known_formulas:Grouped": [
         ("one group", [("kv_heads: int = 2", "kv_heads: int = 1")]),
+        ("groups that take turns", _TURNS),
     ],
     "pre": [
         ("a branch of half its size", [("self.drops[i](sublayer(normed))", "0.5 * self.drops[i](sublayer(normed))")]),
