@@ -49,10 +49,6 @@ class _Asked:
             raise _Unfit
         return False
 
-    def run(self, call: Call) -> Any:
-        """Nobody calls it."""
-        raise NotImplementedError
-
 
 class Trials:
     """A kernel, and random calls that it fits."""

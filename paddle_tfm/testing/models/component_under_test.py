@@ -232,9 +232,7 @@ class ComponentUnderTest:
         everywhere, _, refusals = self._accepted
         where = "at every site" if not refusals else "at " + ", ".join(self.site_names)
         scenes = [
-            Scene(self, size, self.settings(size, everywhere), where)
-            for size in (USUAL, ODD, ONE_SENTENCE)
-            if not self._refusal(everywhere, size)
+            self._scene(size, where) for size in (USUAL, ODD, ONE_SENTENCE) if not self._refusal(everywhere, size)
         ]
         if self.kind == "attention":
             scenes.append(Scene(self, USUAL, self._probed(everywhere), f"{where}, under encodings of every hook"))
@@ -243,24 +241,23 @@ class ComponentUnderTest:
     @cached_property
     def one_layer(self) -> Scene:
         """The first scene with one layer a stack, in which the component stands once at each site."""
-        everywhere = self._accepted[0]
-        size = USUAL if self._refusal(everywhere, ONE_LAYER) else ONE_LAYER
-        return Scene(self, size, self.settings(size, everywhere), self.scenes[0].where)
+        size = USUAL if self._refusal(self._accepted[0], ONE_LAYER) else ONE_LAYER
+        return self._scene(size, self.scenes[0].where)
 
     @cached_property
     def scenes_of_equal_sizes(self) -> list[Scene]:
         """As many sentences as tokens and heads, with the component wherever it may stand; none where it refuses so
         many heads."""
-        everywhere, _, _ = self._accepted
-        if self._refusal(everywhere, ALL_ALIKE):
-            return []
-        return [Scene(self, ALL_ALIKE, self.settings(ALL_ALIKE, everywhere), "4 sentences of 4 tokens")]
+        refused = self._refusal(self._accepted[0], ALL_ALIKE)
+        return [] if refused else [self._scene(ALL_ALIKE, "4 sentences of 4 tokens")]
 
     @cached_property
     def long_scenes(self) -> list[Scene]:
         """Texts of more than 70 tokens, with the component wherever it may stand."""
-        everywhere, _, _ = self._accepted
-        return [Scene(self, LONG_TEXT, self.settings(LONG_TEXT, everywhere), "a text of 72 tokens")]
+        return [self._scene(LONG_TEXT, "a text of 72 tokens")]
+
+    def _scene(self, size: Size, where: str) -> Scene:
+        return Scene(self, size, self.settings(size, self._accepted[0]), where)
 
     def _probed(self, everywhere: object) -> ModelSettings:
         """With an encoding that acts through all hooks that the attention supports."""

@@ -34,32 +34,22 @@ def functions_of(kind: str, component: str) -> tuple[str, ...]:
     """
     if kind not in CASES:
         raise UserError(f"--reference compares {', '.join(CASES)}; {component} is none of them")
-    return FUNCTIONS.get(kind, ("forward",))
+    return ("forward", *FUNCTIONS.get(kind, ()))
 
 
 def functions_of_installed(kind: str) -> tuple[str, ...]:
     """Names of the functions of a component that is the reference."""
-    return tuple(name for name in FUNCTIONS.get(kind, ("forward",)) if name != "forward" or kind not in FUNCTIONS)
+    return FUNCTIONS.get(kind, ("forward",))
 
 
-def cases(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
-    """All calls of a component; `functions` are the names that the reference has."""
-    yield from CASES[subject.kind](subject, functions, rng)
-
-
-def valid_of(lengths: Sequence[int]) -> np.ndarray:
-    """bool [B, longest]."""
-    return np.arange(max(lengths)) < np.array(lengths)[:, None]
-
-
-def token_info(valid: np.ndarray, encoding: PositionalEncoding | None = None) -> TokenInfo:
+def token_info(valid: np.ndarray) -> TokenInfo:
     positions = paddle.arange(valid.shape[1], dtype="int64").unsqueeze(0)
-    return TokenInfo(encoding or PositionalEncoding(), positions, paddle.to_tensor(valid))
+    return TokenInfo(PositionalEncoding(), positions, paddle.to_tensor(valid))
 
 
 def _texts(lengths: Sequence[int], width: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, dict]:
     """x [B, T, C], valid [B, T], and facts about them."""
-    valid = valid_of(lengths)
+    valid = np.arange(max(lengths)) < np.array(lengths)[:, None]
     at = np.arange(valid.shape[1])
     return rng.normal(size=(*valid.shape, width)), valid, {"valid": valid, "positions": at, "at": at}
 
@@ -236,4 +226,4 @@ CASES = {
     "placement": _placement,
     "schedule": _schedule,
 }
-FUNCTIONS = {"position": ("forward", "embed", "bias", "attend"), "head": ("forward", "log_probs", "loss")}
+FUNCTIONS = {"position": ("embed", "bias", "attend"), "head": ("log_probs", "loss")}  # beside `forward`, or instead

@@ -23,7 +23,7 @@ from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.scene import default_dtype
 from paddle_tfm.testing.other_options import other_values
 from paddle_tfm.testing.reference.case import Case, parameters_of
-from paddle_tfm.testing.reference.cases import cases, functions_of, functions_of_installed
+from paddle_tfm.testing.reference.cases import CASES, functions_of, functions_of_installed
 from paddle_tfm.testing.reference.explained import explained, where_same
 from paddle_tfm.testing.reference.file import Bind, Function, functions_in
 from paddle_tfm.testing.reference.installed import Installed
@@ -120,7 +120,7 @@ class Reference:
     def _cases(self, subject: ComponentUnderTest, rng: np.random.Generator) -> Iterator[tuple[Case, Function]]:
         """Each case with the reference's function for it."""
         options = settings_of(subject)
-        for case in cases(subject, list(self.functions), rng):
+        for case in CASES[subject.kind](subject, list(self.functions), rng):
             reference = self.functions.get(case.function)
             if reference is not None and (not case.asks or case.asks & reference.parameters()):
                 yield case, reference(case, options)
@@ -176,8 +176,8 @@ class Reference:
 def probes(subject: ComponentUnderTest, last: bool = True) -> list[Case]:
     """Of the calls for each function the first, and the last."""
     by_function: dict[str, list[Case]] = {}
-    every = cases(subject, functions_of_installed(subject.kind), np.random.default_rng(SEED))
-    for case in every:
+    functions = functions_of_installed(subject.kind)
+    for case in CASES[subject.kind](subject, functions, np.random.default_rng(SEED)):
         if not case.asks:
             by_function.setdefault(case.function, []).append(case)
     return [case for each in by_function.values() for case in ([each[0], each[-1]] if last else each[:1])]
