@@ -13,14 +13,15 @@ from catalogue import (
     Edited,
     class_name,
     edited,
+    examined,
     one_of_each_table,
     report,
     right_classes,
     source,
 )
 
-from paddle_tfm import create_registry, place
-from paddle_tfm.testing import FAIL, INFO, PASS, examine, with_class
+from paddle_tfm import place
+from paddle_tfm.testing import FAIL, INFO, PASS
 from paddle_tfm.testing.catalogue import CHECKS
 from paddle_tfm.testing.module_file import load
 
@@ -41,9 +42,7 @@ IN_CI = {*(of for of in RIGHT_CLASSES if of in AS_KIND), "batch_norm"}  # ordina
 def report_of_a_file(path: Path, text: str, of: str, check: str):
     """The outcome of a check of the class in a source that stands in a file."""
     path.write_text(text, encoding="utf-8")
-    registry = create_registry()
-    cls = getattr(load(path), class_name(of))
-    return examine(*with_class(registry, cls), registry=registry, only=frozenset({check}))[check]
+    return examined(getattr(load(path), class_name(of)), frozenset({check}))[check]
 
 
 @pytest.mark.parametrize("of", exhaustive_but(IN_CI, RIGHT_CLASSES))

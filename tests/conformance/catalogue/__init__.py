@@ -109,6 +109,11 @@ def report(text: str, of: str, only: frozenset[str] = frozenset()) -> Report:
     cls = build(text, of)
     if of in AS_KIND:
         return examine_class(AS_KIND[of], cls, {}, MASK.get(of), only=only)
+    return examined(cls, only)
+
+
+def examined(cls: type, only: frozenset[str] = frozenset()) -> Report:
+    """What the kit says of a class that nobody registered."""
     registry = create_registry()
     return examine(*with_class(registry, cls), registry=registry, only=only)
 
