@@ -16,7 +16,7 @@ from paddle_tfm.testing.kinds.layers.feed_forward import FeedForwardProbe
 from paddle_tfm.testing.kinds.layers.norm import NormProbe
 from paddle_tfm.testing.kinds.layers.placement import PlacementProbe
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
-from paddle_tfm.testing.models.hook_outputs import HEAD_DIM, HEADS, WIDTH, noise, position_ids
+from paddle_tfm.testing.models.hook_outputs import HEAD_DIM, HEADS, WIDTH, noise, position_ids, terms
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference, relative_distance
 
@@ -151,16 +151,8 @@ def _position(subject: ComponentUnderTest) -> Case:
     positions, x = position_ids(*range(6)), noise(1, 2, 6, WIDTH)
     q, k = noise(2, 2, HEADS, 6, HEAD_DIM), noise(3, 2, HEADS, 6, HEAD_DIM)
     weights = paddle.full([2, HEADS, 6, 6], 1 / 6)
-
-    def call() -> None:
-        encoding.embed(x, positions)
-        encoding.query(q, positions)
-        encoding.key(k, positions)
-        encoding.bias(positions, positions)
-        encoding.scores(q, k, positions, positions)
-        encoding.values(weights, positions, positions)
-
-    return call, {"x": x, "q": q, "k": k, "weights": weights, "positions": positions}
+    inputs = {"x": x, "q": q, "k": k, "weights": weights, "positions": positions}
+    return lambda: terms(encoding, x, q, k, weights, positions, positions), inputs
 
 
 def _head(subject: ComponentUnderTest) -> Case:
