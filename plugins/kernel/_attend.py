@@ -62,6 +62,7 @@ class Weights:
 
     def gradients(self, up: np.ndarray, of_q: np.ndarray, of_k: np.ndarray, of_v: np.ndarray) -> None:
         """The gradients of q, k and v from the output's, `up`, into arrays of their shapes."""
+        keys = self.shape[3]
         for number, (first, last) in enumerate(self._blocks()):
             weights, survives = self.held[number] if self.held else self._block(first, last)
             of_out = up[:, :, first:last]
@@ -69,11 +70,11 @@ class Weights:
             dropped = self._dropped(weights, survives)
             if survives is not None:
                 row_kernels.mask(of_weights, survives, of_weights, self.factor)
-            row, (start, of_start) = 4 * self.shape[3], map(address, (weights, of_weights))
+            row, (start, of_start) = 4 * keys, map(address, (weights, of_weights))
             # The rows' gradients of the softmax lie where those of the weights were.
             operands = [(start, row), (of_start, row), (of_start, row)]
             self._add(dropped, of_out, of_v, first)
-            row_kernels.in_pieces(self._softmax_gradient, weights.size // self.shape[3], operands)
+            row_kernels.in_pieces(lambda rows: row_kernels.softmax_gradient(rows, keys), weights.size // keys, operands)
             _product(of_weights, self.k, out=of_q[:, :, first:last])
             self._add(of_weights, self.q[:, :, first:last], of_k, first)
 
@@ -106,9 +107,6 @@ class Weights:
 
     def _dropped(self, weights: np.ndarray, survives: np.ndarray | None) -> np.ndarray:
         return weights if survives is None else row_kernels.mask(weights, survives, np.empty_like(weights), self.factor)
-
-    def _softmax_gradient(self, rows: int):
-        return row_kernels.softmax_gradient(rows, self.shape[3])
 
 
 def _product(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import paddle
@@ -207,14 +207,10 @@ def in_order(subject: ComponentUnderTest) -> Result:
         encoding = encoding_of(subject, site)
         encoding.train()
         for seed in range(8):
-            positions = encoding.remap(position_ids(*range(8)), _source(np.random.default_rng(seed))).numpy()
+            positions = encoding.remap(position_ids(*range(8)), partial(np.random.default_rng, seed)).numpy()
             if (np.diff(positions) <= 0).any():
                 return Failed(f"{site}: positions 0 … 7 become {', '.join(map(str, positions[0].tolist()))}")
     return Passed()
-
-
-def _source(rng: np.random.Generator) -> Callable[[], np.random.Generator]:
-    return lambda: rng
 
 
 @check(
