@@ -60,9 +60,10 @@ WRONG = {
                 "                continue\n",
             "lowers",
         ),
-        ("weights stay where they were evaluated", "class Twin(Optimizer):",
+        ("what is added to weights, and taken away again, rounds", "class Twin(Optimizer):",
          "class Twin(Optimizer):\n    @__import__('contextlib').contextmanager\n    def evaluated(self, optimizer):\n"
-         "        yield [p.set_value(0.9 * p) for p in optimizer._parameter_list]", "evaluated"),
+         "        for by in (0.3, -0.3): [p.set_value(p + by) for p in optimizer._parameter_list]; by < 0 or (yield)",
+         "evaluated"),
         ("the rate squared", "self.get_lr() * change", "10 * self.get_lr() ** 2 * change", "proportional"),
         ("a decay away from zero", "moment + self.decay * parameter", "moment - self.decay * parameter",
          "any_gradient"),
