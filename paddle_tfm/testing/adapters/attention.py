@@ -95,14 +95,12 @@ class Call:
         if self.is_settled:
             return
         self.is_settled = True
-        training, layer.training = layer.training, False
         layer.eval()
         obeys = self.mask is None or self._work_out_mask(layer, width)
         if obeys:
             with contextlib.suppress(Exception):  # `runs` says what it is
                 self._look_everywhere(layer, width)
-        if training:
-            layer.train()
+        layer.train()
 
     def _work_out_mask(self, layer: nn.Layer, width: int) -> bool:
         """Whether a causal mask of the form that was found hides the future."""
