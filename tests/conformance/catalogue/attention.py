@@ -307,8 +307,7 @@ WRONG = {
     "self_attention": [
         ("no scale", " * (c // self.n_head) ** -0.5", "", "temperature"),
         ("scaled by the number of heads", "(c // self.n_head) ** -0.5", "self.n_head**-0.5", "temperature"),
-        ("masked after the softmax", "F.softmax(scores + mask, -1)", "F.softmax(scores, -1) * (mask > -1.0).astype(x.dtype)",
-         "averages"),
+        ("masked after the softmax", "F.softmax(scores + mask, -1)", "F.softmax(scores, -1) * mask.astype(x.dtype)", "averages"),
     ],
     "attention/linear": [
         (
