@@ -50,9 +50,9 @@ def checks(kind: str) -> list[Check]:
     return CHECKS.get(kind, [])
 
 
-def with_class(registry: Registry, cls: type[Any], name: str | None = None) -> tuple[str, str]:
+def with_class(registry: Registry, cls: type[Any]) -> tuple[str, str]:
     """Add a class that nobody registered; returns its kind and name."""
-    name = name or cls.__name__
+    name = cls.__name__
     registry.add(Entry(cls.kind, name, cls, Provider(name, cls.__module__, "")))
     return cls.kind, name
 

@@ -8,8 +8,8 @@ from paddle_tfm.testing.invariants import training, parameters, independence, de
 from paddle_tfm.testing.invariants import seeds, auxiliary, cost, options  # noqa: F401
 from paddle_tfm.testing.kinds.layers import attention, attention_heads, attention_weights  # noqa: F401
 from paddle_tfm.testing.kinds.layers import norm, placement, placement_residual  # noqa: F401
-from paddle_tfm.testing.kinds.layers import position, position_tables, position_far, position_rates  # noqa: F401
-from paddle_tfm.testing.kinds.layers import feed_forward, norms_inside, head  # noqa: F401
+from paddle_tfm.testing.kinds.layers import position, position_tables, position_far  # noqa: F401
+from paddle_tfm.testing.kinds.layers import feed_forward, head  # noqa: F401
 from paddle_tfm.testing.kinds.training import initializer  # noqa: F401
 from paddle_tfm.testing.kinds.layers import tidiness  # noqa: F401
 from paddle_tfm.testing.kinds.texts import task, dataset, tokenizer, tokenizer_rules, metric, search  # noqa: F401

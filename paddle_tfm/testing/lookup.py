@@ -71,7 +71,7 @@ def _in_file(path: Path, attribute: str, registry: Registry) -> list[tuple[str, 
     if attribute:
         return [_component(_attribute(module, attribute, str(path)), registry)]
     _require_components(path, module)
-    registered_classes = _registered_by(module)
+    registered_classes = [cls for _kind, _name, cls in _registered(module) if isinstance(cls, type)]
     classes = [cls for cls in _classes(module) if getattr(cls, "kind", None) in KINDS]
     # What a registered class is derived from is there to be shared, and may lack a method.
     bases = {base for cls in registered_classes for base in cls.__mro__[1:]} - set(registered_classes)
@@ -93,31 +93,28 @@ def _in_file(path: Path, attribute: str, registry: Registry) -> list[tuple[str, 
 
 def _require_components(path: Path, module) -> None:
     """Raises UserError where what a module registers of a kind is none of it."""
-    for kind, registered in _registered(module).items():
+    for kind, registered in _tables(module).items():
         if not isinstance(registered, Mapping):
             text = _("{path}: `{kinds}` must return {{name: class}}, but returns {registered!r:.80}")
             raise UserError(text.format(path=path, kinds=KINDS[kind], registered=registered))
-        for name, item in registered.items():
-            cls = getattr(item, "target", item)
-            if isinstance(cls, type) and getattr(cls, "kind", None) != kind:
-                raise UserError(f"{path}: {no_component(kind, name, cls, str(path))}")
+    for kind, name, cls in _registered(module):
+        if isinstance(cls, type) and getattr(cls, "kind", None) != kind:
+            raise UserError(f"{path}: {no_component(kind, name, cls, str(path))}")
 
 
-def _registered_by(module) -> list[type]:
-    """The classes that the hooks of a module register."""
-    tables = [table for table in _registered(module).values() if isinstance(table, Mapping)]
-    targets = [getattr(item, "target", item) for table in tables for item in table.values()]
-    return [target for target in targets if isinstance(target, type)]
+def _registered(module) -> Iterator[tuple[str, str, object]]:
+    """(kind, name, class or text) of what the hooks of a module register."""
+    for kind, table in _tables(module).items():
+        if isinstance(table, Mapping):
+            yield from ((kind, name, getattr(item, "target", item)) for name, item in table.items())
 
 
-def _names(cls: type, module) -> Iterator[tuple[str, str]]:
-    """(kind, name) under which the hooks of a module register a class."""
-    for kind, table in _registered(module).items():
-        items = table.items() if isinstance(table, Mapping) else ()
-        yield from ((kind, name) for name, item in items if getattr(item, "target", item) is cls)
+def _names(cls: type) -> Iterator[tuple[str, str]]:
+    """(kind, name) under which the hooks of its module register a class."""
+    return ((kind, name) for kind, name, each in _registered(sys.modules[cls.__module__]) if each is cls)
 
 
-def _registered(module) -> dict[str, object]:
+def _tables(module) -> dict[str, object]:
     """Kind → what the hook of a module returns for it."""
     hooks, registered = _hooks(module), {}
     for kind, name in KINDS.items():
@@ -154,9 +151,8 @@ def _attribute(module, name: str, place: str) -> type:
 
 def _component(cls: type, registry: Registry) -> tuple[str, str]:
     if getattr(cls, "kind", None) not in KINDS:
-        module = sys.modules[cls.__module__]
-        for kind, name in _names(cls, module):
-            raise UserError(no_component(kind, name, cls, str(getattr(module, "__file__", ""))))
+        for kind, name in _names(cls):
+            raise UserError(no_component(kind, name, cls, str(getattr(sys.modules[cls.__module__], "__file__", ""))))
         text = _(
             "{name} is no component: it subclasses none of paddle_tfm.protocols. An ordinary layer is checked with "
             "--as {others} or {as_kinds}"
@@ -176,7 +172,7 @@ def not_registered(kind: str, name: str, registry: Registry) -> str:
     if entry.provider.plugin in registry.plugins.providers or isinstance(entry.target, str):
         return ""
     hook = KINDS[kind]
-    for its_kind, its_name in _names(entry.target, sys.modules[entry.target.__module__]):
+    for its_kind, its_name in _names(entry.target):
         taken = registry.tables[its_kind].get(its_name)
         if taken is None or taken.target is entry.target:
             return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
+from typing import Any
 
 from paddle_tfm.language import _
 from paddle_tfm.testing.backward_line import is_of_the_author
@@ -165,23 +166,12 @@ class Report:
 CHECKS: dict[str, list[Check]] = {}
 
 
-def check(
-    *kinds: str,
-    invariant: str,
-    consequence: str,
-    hint: str,
-    name: str = "",
-    each_scene: bool = False,
-    information: bool = False,
-    long: bool = False,
-    equal: bool = False,
-    decisive: bool = False,
-):
-    """Register the function below as a check of these kinds, under its own name or `name`."""
+def check(*kinds: str, name: str = "", **fields: Any):
+    """Register the function below as a check of these kinds, under its own name or `name`. `fields`: the others of
+    `Check`."""
 
     def register(function: Callable[[object], Result]) -> Callable[[object], Result]:
-        label = name or function.__name__
-        new = Check(label, invariant, consequence, hint, function, each_scene, information, long, equal, decisive)
+        new = Check(name or function.__name__, function=function, **fields)
         for kind in kinds:
             CHECKS.setdefault(kind, []).append(new)
         return function

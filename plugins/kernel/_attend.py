@@ -11,14 +11,26 @@ from paddle import Tensor
 from paddle.utils.dlpack import from_dlpack
 
 from paddle_tfm import paddle_compat
-from paddle_tfm.kernels import function
+from paddle_tfm.kernels import Call, function
 from paddle_tfm.kernels.cpu import row_kernels
 from paddle_tfm.kernels.cpu.primitives import address
+from paddle_tfm.layers import Dropout
 
 HELD = 1 << 24  # weights of at most so many numbers are held for the backward; more are computed again there
 BLOCK = 1 << 20  # so many of them at a time, 4 MiB
 SMALL = 1 << 18  # a head's product of at most so many multiplications is NumPy's, where the heads lie
 Draw = Callable[[int, int], np.ndarray]
+
+
+def nothing_between(call: Call) -> bool:
+    """Whether a call of `attend` has no term of the encoding but a bias that is not learned, a scale that is a number,
+    and nobody who looks at its weights."""
+    q, kv, info, mask, dropout, tap, scale = call.args
+    if not call.plain(Dropout, dropout) or tap.recording or isinstance(scale, Tensor):
+        return False
+    if 0 in (*q.shape, *kv.key.shape):
+        return False
+    return not info.encoding.uses() & {"scores", "values"} and mask.dense(q.dtype).stop_gradient
 
 
 class Weights:
@@ -50,18 +62,19 @@ class Weights:
 
     def gradients(self, up: np.ndarray, of_q: np.ndarray, of_k: np.ndarray, of_v: np.ndarray) -> None:
         """The gradients of q, k and v from the output's, `up`, into arrays of their shapes."""
+        keys = self.shape[3]
         for number, (first, last) in enumerate(self._blocks()):
             weights, survives = self.held[number] if self.held else self._block(first, last)
             of_out = up[:, :, first:last]
             of_weights = _product(of_out, self.v, transpose_b=True)
             dropped = self._dropped(weights, survives)
             if survives is not None:
-                self._mask(of_weights, survives, of_weights)
-            row, (start, of_start) = 4 * self.shape[3], map(address, (weights, of_weights))
+                row_kernels.mask(of_weights, survives, of_weights, self.factor)
+            row, (start, of_start) = 4 * keys, map(address, (weights, of_weights))
             # The rows' gradients of the softmax lie where those of the weights were.
             operands = [(start, row), (of_start, row), (of_start, row)]
             self._add(dropped, of_out, of_v, first)
-            row_kernels.in_pieces(self._softmax_gradient, weights.size // self.shape[3], operands)
+            row_kernels.in_pieces(lambda rows: row_kernels.softmax_gradient(rows, keys), weights.size // keys, operands)
             _product(of_weights, self.k, out=of_q[:, :, first:last])
             self._add(of_weights, self.q[:, :, first:last], of_k, first)
 
@@ -84,8 +97,7 @@ class Weights:
         batch, heads, queries, keys = self.shape
         scores = _product(self.q[:, :, first:last], self.k, transpose_b=True)
         scores += self.dense if self.dense.shape[2] == 1 else self.dense[:, :, first:last]
-        operand = address(scores), 4 * keys
-        row_kernels.in_pieces(lambda rows: row_kernels.softmax(rows, keys), scores.size // keys, [operand, operand])
+        row_kernels.softmax_in_place(scores)
         if self.draw is None:
             return scores, None
         if last - first == queries:
@@ -94,15 +106,7 @@ class Weights:
         return scores, np.concatenate([self.draw(start, (last - first) * keys) for start in starts]).view("uint8")
 
     def _dropped(self, weights: np.ndarray, survives: np.ndarray | None) -> np.ndarray:
-        return weights if survives is None else self._mask(weights, survives, np.empty_like(weights))
-
-    def _mask(self, x: np.ndarray, survives: np.ndarray, into: np.ndarray) -> np.ndarray:
-        operands = [(address(x), 4), (address(survives), 1), (address(into), 4)]
-        row_kernels.in_pieces(lambda count: row_kernels.masked(count, self.factor), survives.size, operands)
-        return into
-
-    def _softmax_gradient(self, rows: int):
-        return row_kernels.softmax_gradient(rows, self.shape[3])
+        return weights if survives is None else row_kernels.mask(weights, survives, np.empty_like(weights), self.factor)
 
 
 def _product(

@@ -6,10 +6,9 @@ from paddle import Tensor
 
 from paddle_tfm.kernels import Call, function
 from paddle_tfm.kernels.cpu import row_kernels
-from paddle_tfm.layers import Dropout
 from paddle_tfm.protocols import Kernel
 from paddle_tfm_plugins.attention._dot_product import attend
-from paddle_tfm_plugins.kernel._attend import Attend, Weights
+from paddle_tfm_plugins.kernel._attend import Attend, Weights, nothing_between
 
 
 class AttendAsOne(Kernel):
@@ -20,14 +19,10 @@ class AttendAsOne(Kernel):
     device = "cpu"
 
     def fits(self, call: Call) -> bool:
-        q, kv, info, mask, dropout, tap, scale = call.args
-        if not call.plain(Dropout, dropout) or call.mode.phase != "step" or tap.recording or isinstance(scale, Tensor):
+        q, kv = call.args[:2]
+        if call.mode.phase != "step" or q.shape[1] != kv.key.shape[1]:
             return False
-        if q.shape[1] != kv.key.shape[1] or info.encoding.uses() & {"scores", "values"}:
-            return False
-        if 0 in (*q.shape, *kv.key.shape) or not row_kernels.usable(q, kv.key, kv.value):
-            return False
-        return mask.dense("float32").stop_gradient
+        return row_kernels.usable(q, kv.key, kv.value) and nothing_between(call)
 
     def run(self, call: Call) -> Tensor:
         q, kv, info, mask, dropout, _, scale = call.args

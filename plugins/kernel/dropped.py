@@ -8,7 +8,6 @@ from paddle import Tensor
 from paddle_tfm import ops, paddle_compat
 from paddle_tfm.kernels import Call, function
 from paddle_tfm.kernels.cpu import row_kernels
-from paddle_tfm.kernels.cpu.primitives import address
 from paddle_tfm.protocols import Kernel
 
 
@@ -40,6 +39,4 @@ class _Dropped(function.Function):
 
     def _apply(self, x: Tensor) -> Tensor:
         x, y = x.contiguous(), paddle_compat.empty(x.shape)
-        operands = [(address(x), 4), (address(self.survives), 1), (address(y), 4)]
-        row_kernels.in_pieces(lambda count: row_kernels.masked(count, self.factor), self.survives.size, operands)
-        return y
+        return row_kernels.mask(x, self.survives, y, self.factor)

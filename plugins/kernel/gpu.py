@@ -8,9 +8,9 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_tfm.kernels import Call
-from paddle_tfm.layers import Dropout
 from paddle_tfm.protocols import Kernel
 from paddle_tfm_plugins.attention._dot_product import attend
+from paddle_tfm_plugins.kernel._attend import nothing_between
 from paddle_tfm_plugins.norm.rms import RMSNorm
 
 
@@ -23,12 +23,7 @@ class AttendByPaddle(Kernel):
     draws = "own"
 
     def fits(self, call: Call) -> bool:
-        q, kv, info, mask, dropout, tap, scale = call.args
-        if not call.plain(Dropout, dropout) or tap.recording or isinstance(scale, Tensor):
-            return False
-        if 0 in (*q.shape, *kv.key.shape):
-            return False
-        return not info.encoding.uses() & {"scores", "values"} and mask.dense(q.dtype).stop_gradient
+        return nothing_between(call)
 
     def run(self, call: Call) -> Tensor:
         q, kv, info, mask, dropout, _, scale = call.args

@@ -11,7 +11,8 @@ from paddle import Tensor
 
 from paddle_tfm import paddle_compat
 from paddle_tfm.kernels import Call, function
-from paddle_tfm.kernels.cpu import affine, products
+from paddle_tfm.kernels.cpu import products
+from paddle_tfm.kernels.cpu.gemm import gemm
 from paddle_tfm.layers import Dropout, Linear
 from paddle_tfm.protocols import Kernel
 from paddle_tfm_plugins.attention.multihead import MultiHead
@@ -34,7 +35,7 @@ class MultiHeadAsOne(Kernel):
             return False
         if not call.plain(Dropout, attention.dropout):
             return False
-        if 0 in (*x.shape, *source.shape) or not (affine.usable(x, layers) and affine.usable(source, layers)):
+        if 0 in (*x.shape, *source.shape) or not (products.usable(x, layers) and products.usable(source, layers)):
             return False
         return mask.dense("float32").stop_gradient
 
@@ -46,7 +47,7 @@ class MultiHeadAsOne(Kernel):
         activations = [x] if source is x else [x, source]
         weights = Weights(mask.dense("float32"), draw, dropout.factor)
         whole = _Attend(weights, heads, len(activations), call.mode.products)
-        return function.apply(whole, *activations, *affine.parameters(layers))
+        return function.apply(whole, *activations, *products.parameters(layers))
 
 
 class _Attend(function.Function):
@@ -58,44 +59,44 @@ class _Attend(function.Function):
     def forward(self, *inputs: Tensor) -> Tensor:
         x, source = inputs[0], inputs[self.number - 1]
         self.shapes = x.shape, source.shape
-        self.x = self._factor(affine.rows(x))
-        self.source = self.x if self.number == 1 else self._factor(affine.rows(source))
+        self.x = self._factor(products.rows(x))
+        self.source = self.x if self.number == 1 else self._factor(products.rows(source))
         arrays = [np.from_dlpack(each.detach()) for each in inputs[self.number :]]
         self.matrices, biases = [self._factor(each) for each in arrays[:4]], arrays[4:] or [None] * 4
         self.scale = (self.matrices[0].shape[1] // self.heads) ** -0.5
         q, k, v = self._columns(self._side_by_side())
-        affine.forward(self.x, self.matrices[0], biases[0], q, self.scale)
-        affine.forward(self.source, self.matrices[1], biases[1], k)
-        affine.forward(self.source, self.matrices[2], biases[2], v)
+        gemm(self.x, self.matrices[0], q, scale=self.scale, bias=biases[0])
+        gemm(self.source, self.matrices[1], k, bias=biases[1])
+        gemm(self.source, self.matrices[2], v, bias=biases[2])
         context = np.empty((len(self.x), v.shape[1]), np.float32)
         self.weights.gather(*map(self._by_head, (q, k, v, context)))
         self.context = self._factor(context)
         y = paddle_compat.empty([*x.shape[:2], self.matrices[3].shape[1]])
-        affine.forward(self.context, self.matrices[3], biases[3], affine.rows(y))
+        gemm(self.context, self.matrices[3], products.rows(y), bias=biases[3])
         return y
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:
         arrays, scale = self._side_by_side(), self.scale
         of_q, of_k, of_v = self._columns(arrays)
-        of_y = affine.rows(gradient)
+        of_y = products.rows(gradient)
         up = self._factor(of_y)
-        of_context = affine.of_input(up, self.matrices[3], np.empty(self.context.shape, np.float32))
+        of_context = gemm(up, self.matrices[3], np.empty(self.context.shape, np.float32), transpose_b=True)
         self.weights.gradients(*map(self._by_head, (of_context, of_q, of_k, of_v)))
         q, k, v = self._columns([self._factor(each) for each in arrays])
         of_inputs = [paddle_compat.empty(shape) for shape in self.shapes[: self.number]]
-        of_x, of_source = affine.rows(of_inputs[0]), affine.rows(of_inputs[-1])
-        affine.of_input(q, self.matrices[0], of_x, scale)
-        affine.of_input(k, self.matrices[1], of_source, add=self.number == 1)
-        affine.of_input(v, self.matrices[2], of_source, add=True)
+        of_x, of_source = products.rows(of_inputs[0]), products.rows(of_inputs[-1])
+        gemm(q, self.matrices[0], of_x, transpose_b=True, scale=scale)
+        gemm(k, self.matrices[1], of_source, transpose_b=True, add=self.number == 1)
+        gemm(v, self.matrices[2], of_source, transpose_b=True, add=True)
         pairs = (self.x, q, scale), (self.source, k, 1.0), (self.source, v, 1.0), (self.context, up, 1.0)
-        of_weights = [affine.of_weight(*each) for each in pairs]
+        of_weights = [products.of_weight(*each) for each in pairs]
         if len(self.wanted) == self.number + 4:
             return [*of_inputs, *of_weights]
-        of_biases = [affine.of_bias(of_q, scale), *map(affine.of_bias, (of_k, of_v, of_y))]
+        of_biases = [products.of_bias(of_q, scale), *map(products.of_bias, (of_k, of_v, of_y))]
         return [*of_inputs, *of_weights, *of_biases]
 
     def _factor(self, x: np.ndarray) -> np.ndarray:
-        return affine.factor(x, self.kind)
+        return products.factor(x, self.kind)
 
     def _side_by_side(self) -> list[np.ndarray]:
         """New arrays for q, k and v, those of one source in one: [B · Tq, 3 H · D], or [B · Tq, H · D] and

@@ -9,7 +9,6 @@ from paddle import Tensor
 from paddle_tfm import ops, place
 from paddle_tfm.kernels import Call, function
 from paddle_tfm.kernels.cpu import row_kernels
-from paddle_tfm.kernels.cpu.primitives import address
 from paddle_tfm.protocols import Kernel
 
 SAFE = 60.0  # Σ exp of logits below this, of any vocabulary, is a float32 number; so is 1 / Σ exp above its negative
@@ -91,10 +90,8 @@ class _NegativeLog(function.Function):
     def forward(self, *inputs: Tensor) -> Tensor:
         (logits,) = inputs
         self.softmax = logits.detach().contiguous()
-        (number, width), start = self.softmax.shape, address(self.softmax)
-        operand = start, 4 * width
-        row_kernels.in_pieces(lambda rows: row_kernels.softmax(rows, width), number, [operand, operand])
-        of_target = np.from_dlpack(self.softmax)[np.arange(number), self.target]
+        row_kernels.softmax_in_place(self.softmax)
+        of_target = np.from_dlpack(self.softmax)[np.arange(len(self.target)), self.target]
         return paddle.to_tensor(-np.log(np.maximum(of_target, SMALLEST)))
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:

@@ -1,10 +1,11 @@
 """The first line of a report: which cause the checks that fail together have in common."""
 
 import pytest
-from catalogue import WRONG, build
+from catalogue import WRONG
+from catalogue import report as report_of
 
 from paddle_tfm import create_registry
-from paddle_tfm.testing import FAIL, PASS, Outcome, Report, checks, examine, with_class
+from paddle_tfm.testing import FAIL, PASS, Outcome, Report, checks, examine
 from paddle_tfm.testing.causes import CAUSES
 from paddle_tfm.testing.lookup import find
 
@@ -134,11 +135,9 @@ def test_an_error_that_ends_every_check_is_quoted_and_one_that_ends_a_later_one_
 )
 def test_a_bug_is_named_by_the_first_line(mutant, words):
     (bug,) = (each for each in WRONG if str(each) == mutant)
-    registry = create_registry()
     some = {"registered", "causal", "padding", "cached", "stateless", "pure", "relative", "trains", "each_branch_once"}
     some |= {"far_positions", "learned_again", "order"}
-    result = examine(*with_class(registry, build(bug.source(), bug.of)), registry=registry, only=frozenset(some))
-    assert words in result.most_likely
+    assert words in report_of(bug.source(), bug.of, frozenset(some)).most_likely
 
 
 def test_an_error_of_a_backward_pass_has_the_line_whose_gradient_it_is(tmp_path):

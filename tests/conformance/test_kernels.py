@@ -3,11 +3,12 @@
 import paddle
 import paddle.nn.functional as F
 import pytest
+from catalogue import examined
 
 from paddle_tfm.kernels import Mode, examples, op, using
 from paddle_tfm.layers import Linear
 from paddle_tfm.protocols import Head, Kernel, Norm
-from paddle_tfm.testing import FAIL, SKIP, examine, installed, with_class
+from paddle_tfm.testing import FAIL, SKIP
 from paddle_tfm_plugins.kernel.gpu import AttendByPaddle
 from paddle_tfm_plugins.norm.layer import LayerNorm
 
@@ -15,8 +16,7 @@ pytestmark = pytest.mark.conformance
 
 
 def report(cls, *only):
-    registry = installed()
-    return examine(*with_class(registry, cls), registry=registry, only=frozenset(only))
+    return examined(cls, frozenset(only))
 
 
 class OnCPU(AttendByPaddle):

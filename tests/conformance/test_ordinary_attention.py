@@ -9,7 +9,6 @@ from paddle import nn
 
 from paddle_tfm.testing import FAIL, Outcome, Report, checks
 from paddle_tfm.testing.adapters.attention import CONVENTIONS, Call
-from paddle_tfm.testing.lookup import examine_class
 
 
 class Base(nn.Layer):
@@ -120,48 +119,3 @@ def test_positions_inside_and_looking_back_alone_are_seen():
 
 def test_a_layer_that_mixes_tokens_has_no_positions():
     assert not settled(MixesHeadsAndTokens).has_positions
-
-
-class Unscaled(Base):
-    def forward(self, x, mask):
-        return self.attend(self.scores(x, x) * math.sqrt(self.head_dim) + mask, x)
-
-
-class ScaledByWidth(Base):
-    def forward(self, x, mask):
-        return self.attend(self.scores(x, x) / math.sqrt(self.num_heads) + mask, x)
-
-
-class Normed(Base):
-    def forward(self, x, mask):
-        q, k = (F.normalize(self.split(each(x)), axis=-1) for each in (self.q, self.k))
-        return self.attend(q @ k.transpose([0, 1, 3, 2]) * self.head_dim**0.5 + mask, x)
-
-
-class MaskedAfterwards(Base):
-    def forward(self, x, mask):
-        weights = F.softmax(self.scores(x, x), -1) * mask.astype("float32")
-        out = weights @ self.split(self.v(x))
-        return self.out(out.transpose([0, 2, 1, 3]).reshape(x.shape))
-
-
-class OfContext(Base):
-    def forward(self, x, context, mask):
-        return self.attend(self.scores(x, context) * self.head_dim**0.5 + mask, context)
-
-
-@pytest.mark.parametrize(
-    "cls, failed",
-    [
-        (of_one_text("additive"), []),
-        (Normed, []),
-        (Unscaled, ["temperature"]),
-        (ScaledByWidth, ["temperature"]),
-        (MaskedAfterwards, ["averages"]),
-        (OfContext, ["temperature"]),
-    ],
-)
-def test_weights_of_a_layer_of_one_text_are_seen_from_its_outputs(cls, failed):
-    report = examine_class("attention", cls, {}, only=frozenset({"temperature", "averages"}))
-    assert [each.check.name for each in report.failures] == failed
-    assert {each.status for each in report} <= {"pass", "fail"}

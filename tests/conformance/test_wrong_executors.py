@@ -6,12 +6,13 @@ import time
 from pathlib import Path
 
 import pytest
+from catalogue import examined
 
 from paddle_tfm import create_registry
 from paddle_tfm.cli.plugin.new import write
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import Executor, Outcome
-from paddle_tfm.testing import FAIL, PASS, examine, with_class
+from paddle_tfm.testing import FAIL, PASS, examine
 
 pytestmark = pytest.mark.conformance
 
@@ -115,11 +116,6 @@ class OtherTraining(Executor):
         yield Outcome(cells[0])
 
 
-def outcome(cls, check):
-    registry = create_registry()
-    return examine(*with_class(registry, cls), registry=registry, only=frozenset({check}))[check]
-
-
 @pytest.mark.parametrize(
     "cls, check, sentence",
     [
@@ -135,14 +131,13 @@ def outcome(cls, check):
     ],
 )
 def test_one_mistake_is_seen_by_the_check_that_is_for_it(cls, check, sentence):
-    seen = outcome(cls, check)
+    seen = examined(cls, frozenset({check}))[check]
     assert seen.status == FAIL and sentence in seen.detail, seen
 
 
 @pytest.mark.exhaustive  # `local` passes too
 def test_one_that_trains_here_and_reports_its_failures_passes():
-    registry = create_registry()
-    report = examine(*with_class(registry, Here), registry=registry)
+    report = examined(Here)
     assert [each.status for each in report] == [PASS] * 5, report
 
 

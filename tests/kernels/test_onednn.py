@@ -13,7 +13,7 @@ import pytest
 
 from paddle_tfm import processes
 from paddle_tfm.kernels.cpu import library as onednn
-from paddle_tfm.kernels.cpu import primitives
+from paddle_tfm.kernels.cpu import primitives, row_kernels
 from paddle_tfm.kernels.cpu.gemm import gemm, kernels_of_shapes_are_right, rounded
 from paddle_tfm.kernels.cpu.primitives import Failed, describe, engine
 
@@ -178,6 +178,15 @@ def test_a_fork_computes_what_its_parent_does_with_any_number_of_threads(threads
             np.testing.assert_array_equal(there[1], here[1])
     finally:
         processes.set_threads(1)
+
+
+@pytest.mark.parametrize("number", [0, 1, 15, 16, 17, 255, 256, 4095, 4096, 70_001])
+def test_pieces_cover_all_rows_once_and_have_few_sizes(number):
+    parts = row_kernels.pieces(number)
+    assert [row for first, size in parts for row in (first, first + size)][1:-1:2] == [first for first, _ in parts[1:]]
+    assert sum(size for _, size in parts) == number and len(parts) <= 5
+    for _, size in parts:
+        assert f"{size:x}".rstrip("0") in set("123456789abcdef")
 
 
 # ------------------------------------------------------------------------------------------------------ where it is not

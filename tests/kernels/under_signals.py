@@ -8,16 +8,31 @@ import os
 import signal
 import sys
 
-from each_kernel import SA_RESTART, handle, libc
-
 from paddle_tfm.__main__ import main
 
-count = 0
+SA_RESTART = 0x10000000
+libc, count = ctypes.CDLL(None, use_errno=True), 0
 
 
 def counted(*_):
     global count
     count += 1
+
+
+def handle(where):
+    """Have the machine code at `where` called at SIGALRM, by the system and not by Python."""
+
+    class Action(ctypes.Structure):
+        _fields_ = [
+            ("where", ctypes.c_void_p),
+            ("mask", ctypes.c_uint64 * 16),
+            ("flags", ctypes.c_int),
+            ("restorer", ctypes.c_void_p),
+        ]
+
+    action = Action(where, (ctypes.c_uint64 * 16)(), SA_RESTART, None)
+    if libc.sigaction(signal.SIGALRM, ctypes.byref(action), None):
+        raise OSError(ctypes.get_errno(), "sigaction")
 
 
 def begin():
@@ -26,7 +41,7 @@ def begin():
 
 signal.signal(signal.SIGALRM, counted)
 if sys.argv.pop(1) == "system":
-    handle(signal.SIGALRM, ctypes.cast(libc.getpid, ctypes.c_void_p).value, SA_RESTART)  # which does nothing
+    handle(ctypes.cast(libc.getpid, ctypes.c_void_p).value)  # which does nothing
 os.register_at_fork(after_in_child=begin)  # a fork inherits the handler, and no timer
 begin()
 try:

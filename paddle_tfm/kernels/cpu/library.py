@@ -53,7 +53,7 @@ class _Version(ctypes.Structure):
 
 _OUT = POINTER(c_void_p)
 _DIMS = POINTER(c_int64)
-# function -> types of its arguments; all return a status, unless `_RESULTS` says otherwise
+# function -> types of its arguments; all return a status, or a number, but the first a version
 _ARGUMENTS: dict[str, list] = {
     "dnnl_version": [],
     "dnnl_get_effective_cpu_isa": [],
@@ -65,9 +65,6 @@ _ARGUMENTS: dict[str, list] = {
     "dnnl_stream_create": [_OUT, c_void_p, c_uint],
     "dnnl_stream_wait": [c_void_p],
     "dnnl_memory_desc_create_with_strides": [_OUT, c_int, _DIMS, c_int, _DIMS],
-    "dnnl_memory_desc_create_with_tag": [_OUT, c_int, _DIMS, c_int, c_int],
-    "dnnl_memory_desc_destroy": [c_void_p],
-    "dnnl_memory_desc_get_size": [c_void_p],
     "dnnl_memory_create": [_OUT, c_void_p, c_void_p, c_void_p],
     "dnnl_memory_set_data_handle": [c_void_p, c_void_p],
     "dnnl_memory_destroy": [c_void_p],
@@ -92,7 +89,6 @@ _ARGUMENTS: dict[str, list] = {
     "dnnl_layer_normalization_backward_primitive_desc_create": [
         _OUT, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_float, c_uint, c_void_p, c_void_p,
     ],
-    "dnnl_primitive_desc_query_md": [c_void_p, c_int, c_int],
     "dnnl_primitive_desc_destroy": [c_void_p],
     "dnnl_primitive_create": [_OUT, c_void_p],
     "dnnl_primitive_execute": [c_void_p, c_void_p, c_int, c_void_p],
@@ -105,11 +101,6 @@ _SGEMM: list = [
     c_float, c_void_p, c_int, c_void_p, c_int, c_float, c_void_p, c_int,
 ]  # fmt: skip
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # CBLAS_LAYOUT and CBLAS_TRANSPOSE of `cblas_sgemm`
-_RESULTS: dict[str, type] = {
-    "dnnl_version": POINTER(_Version),
-    "dnnl_memory_desc_get_size": c_size_t,
-    "dnnl_primitive_desc_query_md": c_void_p,
-}
 
 
 class Library:
@@ -127,8 +118,9 @@ class Library:
             self._handle = ctypes.CDLL(str(path))
             for name, arguments in _ARGUMENTS.items():
                 function = getattr(self._handle, name)
-                function.argtypes, function.restype = arguments, _RESULTS.get(name, c_int)
+                function.argtypes, function.restype = arguments, c_int
                 setattr(self, name, function)
+            self.dnnl_version.restype = POINTER(_Version)
         except (OSError, AttributeError, TypeError) as error:
             raise Missing(f"{path.name} of Paddle cannot be used: {error}") from None
         try:

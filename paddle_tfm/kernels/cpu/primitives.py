@@ -26,9 +26,8 @@ from paddle import Tensor
 from paddle_tfm import paddle_compat
 from paddle_tfm.kernels.cpu.library import SUCCESS, library
 
-BF16, F32, S32, S8, U8 = 2, 3, 4, 5, 6  # dnnl_data_type_t
+BF16, F32, U8 = 2, 3, 6  # dnnl_data_type_t
 SRC, SRC_1, DST, WEIGHTS, BIAS = 1, 2, 17, 33, 41  # DNNL_ARG_…
-ANY_FORMAT = 1  # dnnl_format_tag_any: the layout that a primitive likes best
 LINEAR = 0x26  # dnnl_eltwise_linear: α x + β
 CPU, IN_ORDER = 1, 1  # dnnl_cpu, dnnl_stream_in_order
 MAX_DIMENSIONS = 12

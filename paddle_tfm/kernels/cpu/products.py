@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 import paddle
-from paddle import Tensor
+from paddle import Tensor, nn
 
 from paddle_tfm import blas, paddle_compat, place
 from paddle_tfm.kernels import function
-from paddle_tfm.kernels.cpu import library
+from paddle_tfm.kernels.cpu import library, row_kernels
 from paddle_tfm.kernels.cpu.gemm import gemm, multiply, rounded
 from paddle_tfm.kernels.cpu.primitives import address
 from paddle_tfm.language import _
@@ -148,3 +149,43 @@ class Linear(function.Function):
 def _array(x: Tensor) -> np.ndarray:
     """The numbers of x where they lie."""
     return np.from_dlpack(x.detach())
+
+
+# ------------------------------------------------------------ what functions are made of that hold several products
+
+
+def usable(x: Tensor, layers: Sequence[nn.Layer]) -> bool:
+    """Whether `Linear` layers of x may be parts of one function: x is float32 on the CPU, and all have a bias or none
+    has."""
+    return row_kernels.usable(x) and len({layer.bias is None for layer in layers}) == 1
+
+
+def parameters(layers: Sequence[nn.Layer]) -> list[Tensor]:
+    """The weights of `layers`, then their biases, if they have any."""
+    return [layer.weight for layer in layers] + [layer.bias for layer in layers if layer.bias is not None]
+
+
+def rows(x: Tensor) -> np.ndarray:
+    """x [..., C] as rows [N, C], where it lies if it is dense."""
+    array = np.from_dlpack(x.detach().contiguous())
+    return array.reshape(-1, array.shape[-1])
+
+
+def factor(x: np.ndarray, kind: Kind) -> np.ndarray:
+    """float32 x as a factor of products of `kind`: as it is, or in bfloat16, for which it must be dense."""
+    return rounded(x) if kind == "bfloat16" else x
+
+
+def of_weight(x: np.ndarray, gradient: np.ndarray, scale: float = 1.0) -> Tensor:
+    """The gradient of the weight [I, O]: scale xᵀ ȳ, of factors."""
+    result = paddle_compat.empty([x.shape[1], gradient.shape[1]])
+    gemm(x, gradient, np.from_dlpack(result), transpose_a=True, scale=scale)
+    return result
+
+
+def of_bias(gradient: np.ndarray, scale: float = 1.0) -> Tensor:
+    """The gradient of the bias [O]; `gradient` is float32."""
+    result = paddle_compat.empty([gradient.shape[1]])
+    ones = np.ones((1, len(gradient)), np.float32)
+    gemm(ones, gradient, np.from_dlpack(result)[None], scale=scale)
+    return result

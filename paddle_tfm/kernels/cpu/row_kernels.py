@@ -10,7 +10,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from ctypes import c_void_p
+from typing import TypeVar
 
+import numpy as np
 from paddle import Tensor
 
 from paddle_tfm import place
@@ -23,11 +25,14 @@ from paddle_tfm.kernels.cpu.primitives import (
     U8,
     PostOperations,
     Primitive,
+    address,
     create,
     describe,
     engine,
     kept,
 )
+
+Array = TypeVar("Array", Tensor, np.ndarray)
 
 # Arguments, kinds of algorithms, directions and flags, by their numbers in dnnl_types.h.
 MEAN, VARIANCE, SCALE, SHIFT, DIFF_SRC, DIFF_DST, DIFF_SCALE, DIFF_SHIFT = 49, 50, 51, 52, 129, 145, 255, 256
@@ -140,6 +145,20 @@ def where_positive(count: int, factor: float) -> Primitive:
             return Primitive(name, engine(), GREATER, y, one, y, attributes, arguments=arguments)
 
     return kept(("where positive", count, factor), make)
+
+
+def softmax_in_place(x: Tensor | np.ndarray) -> None:
+    """The softmax over the last axis of x, where it lies."""
+    width = x.shape[-1]
+    operand = address(x), 4 * width
+    in_pieces(lambda rows: softmax(rows, width), x.size // width, [operand, operand])
+
+
+def mask(x: Array, survives: np.ndarray, into: Array, factor: float, relu: bool = False) -> Array:
+    """into (may be x) = x · survives · factor, of max(0, x) with `relu`; `survives` is uint8."""
+    operands = [(address(x), 4), (address(survives), 1), (address(into), 4)]
+    in_pieces(lambda count: masked(count, factor, relu), survives.size, operands)
+    return into
 
 
 def _forward_softmax(x: c_void_p) -> tuple:

@@ -75,10 +75,13 @@ CONFIGS = ("config", "cfg", "conf", "args", "configuration", "hparams", "hp", "p
 SHORT = ("size", "d", "h", "depth", "p", "n")  # may mean something else: what has a default keeps it
 
 
-def called_as(cls: type, adapter: type) -> None:
-    """Give an adapter the name and the docstring of the layer that it holds, by which reports know it."""
+def adapted(cls: type[Any], adapter: type[Any], failures: Mapping[str, str]) -> type[Any]:
+    """An adapter that holds a layer of somebody's class, under its name and with its docstring, by which reports know
+    it. failures: what cannot be seen of such a layer."""
     adapter.__name__ = adapter.__qualname__ = cls.__name__
     adapter.__doc__ = cls.__doc__
+    adapter.inside, adapter.expected_failures = INSIDE, {**failures, **getattr(cls, "expected_failures", {})}
+    return adapter
 
 
 def constructor(

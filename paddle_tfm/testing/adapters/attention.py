@@ -19,7 +19,7 @@ from paddle import Tensor, nn
 from paddle_tfm.errors import UserError
 from paddle_tfm.language import _
 from paddle_tfm.protocols import MASKED_SCORE, Attention, KeyValue, LayerSite, Mask, Tap, TokenInfo
-from paddle_tfm.testing.adapters.arguments import INSIDE, OWN_DROPOUT, built, called_as, first, without_dropout
+from paddle_tfm.testing.adapters.arguments import OWN_DROPOUT, adapted, built, first, without_dropout
 from paddle_tfm.testing.results import some
 
 NUMBERS = " as numbers"
@@ -95,14 +95,12 @@ class Call:
         if self.is_settled:
             return
         self.is_settled = True
-        training, layer.training = layer.training, False
         layer.eval()
         obeys = self.mask is None or self._work_out_mask(layer, width)
         if obeys:
             with contextlib.suppress(Exception):  # `runs` says what it is
                 self._look_everywhere(layer, width)
-        if training:
-            layer.train()
+        layer.train()
 
     def _work_out_mask(self, layer: nn.Layer, width: int) -> bool:
         """Whether a causal mask of the form that was found hides the future."""
@@ -247,13 +245,6 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
     class OrdinaryAttention(Attention):
         """The layer; what is cached of the past are the vectors that it gets."""
 
-        inside = INSIDE
-        expected_failures = {
-            "repeatable": OWN_DROPOUT,
-            **call.expected_failures(),
-            **getattr(cls, "expected_failures", {}),
-        }
-
         def __init__(self, d_model: int, num_heads: int, dropout: float, site: LayerSite, max_length: int):
             super().__init__()
             if call.key is None and site.sublayer == "cross":
@@ -283,5 +274,5 @@ def attention(cls: type, options: Mapping[str, object], mask: str | None = None)
                 before = before & (paddle.arange(keys - queries).unsqueeze(1) >= paddle.arange(keys))
             return call(self.layer, key, key, value, paddle.concat([before, allowed], 2))[:, keys - queries :]
 
-    called_as(cls, OrdinaryAttention)
-    return OrdinaryAttention, call
+    failures = {"repeatable": OWN_DROPOUT} | call.expected_failures()
+    return adapted(cls, OrdinaryAttention, failures), call

@@ -9,24 +9,13 @@ from paddle import Tensor, nn
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import FeedForward, Norm, PositionalEncoding, Tap, TokenInfo
-from paddle_tfm.testing.adapters.arguments import (
-    INSIDE,
-    OWN_DROPOUT,
-    built,
-    called_as,
-    first,
-    without_dropout,
-    without_width,
-)
+from paddle_tfm.testing.adapters.arguments import OWN_DROPOUT, adapted, built, first, without_dropout, without_width
 
 
 def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
     """A norm `forward(x)`."""
 
     class OrdinaryNorm(Norm):
-        inside = INSIDE
-        expected_failures = getattr(cls, "expected_failures", {})
-
         def __init__(self, d_model: int):
             super().__init__()
             self.layer = built(cls, {"d_model": d_model}, options)
@@ -34,22 +23,13 @@ def norm(cls: type, options: Mapping[str, object]) -> type[Norm]:
         def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
             return first(self.layer(x))
 
-    called_as(cls, OrdinaryNorm)
-    return OrdinaryNorm
+    return adapted(cls, OrdinaryNorm, {})
 
 
 def feed_forward(cls: type, options: Mapping[str, object]) -> type[FeedForward]:
     """A feed-forward `forward(x)`: what stands between the residual and its norm, without both."""
 
     class OrdinaryFeedForward(FeedForward):
-        inside = INSIDE
-        expected_failures = {
-            "repeatable": OWN_DROPOUT,
-            **without_dropout(cls),
-            **without_width(cls),
-            **getattr(cls, "expected_failures", {}),
-        }
-
         def __init__(self, d_model: int, d_ff: int, dropout: float):
             super().__init__()
             # `multiple`: what LLaMA's rounds d_ff up to, 256 by default
@@ -58,8 +38,7 @@ def feed_forward(cls: type, options: Mapping[str, object]) -> type[FeedForward]:
         def forward(self, x: Tensor, info: TokenInfo, tap: Tap) -> Tensor:
             return first(self.layer(x))
 
-    called_as(cls, OrdinaryFeedForward)
-    return OrdinaryFeedForward
+    return adapted(cls, OrdinaryFeedForward, {"repeatable": OWN_DROPOUT} | without_dropout(cls) | without_width(cls))
 
 
 class OrdinaryEncoding(PositionalEncoding):
@@ -67,7 +46,6 @@ class OrdinaryEncoding(PositionalEncoding):
     positions' vectors alone. A model multiplies by sqrt(d_model) before its encoding: where the layer does it too, it
     gets x / sqrt(d_model)."""
 
-    inside = INSIDE
     layer: nn.Layer
     takes_ids = False
     """Whether `forward` takes ids [B, T], of which it asks how many they are."""
@@ -127,8 +105,6 @@ def position(cls: type, options: Mapping[str, object]) -> type[OrdinaryEncoding]
     """An encoding `forward(x)`."""
 
     class Encoding(OrdinaryEncoding):
-        expected_failures = {"repeatable": OWN_DROPOUT, **getattr(cls, "expected_failures", {})}
-
         def __init__(self, d_model: int, max_length: int):
             super().__init__()
             # How far its table goes is its author's to say: as far as any check looks.
@@ -136,5 +112,4 @@ def position(cls: type, options: Mapping[str, object]) -> type[OrdinaryEncoding]
             self.layer = built(cls, values, options)
             self.settle(d_model)
 
-    called_as(cls, Encoding)
-    return Encoding
+    return adapted(cls, Encoding, {"repeatable": OWN_DROPOUT})

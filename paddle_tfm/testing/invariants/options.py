@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -44,10 +43,9 @@ LAWS_OF_NUMBERS = frozenset({"causal", "padding", "cached", "neighbours", "group
 )
 def choices(subject: ComponentUnderTest) -> Result:
     looked_at = []
-    own = {key: value for key, value in subject.spec.items() if key != "name"}
     for name, value in choices_of(subject):
         try:
-            varied = AtAllSites(subject.registry, subject.kind, subject.name, {**own, name: value})
+            varied = AtAllSites(subject.registry, subject.kind, subject.name, {**subject.own_options, name: value})
         except UserError:  # it is refused, beside the others as they are
             continue
         varied.long_scenes = varied.scenes_of_equal_sizes = []
@@ -90,8 +88,7 @@ def _in_one_scene(subject: ComponentUnderTest, others: Mapping[str, object]) -> 
 
 def _with_option(subject: ComponentUnderTest, others: Mapping[str, object]) -> Scene:
     """The first scene of a component, with these options too."""
-    varied = copy.copy(subject)
-    varied.spec = {**subject.spec, **others}
+    varied = subject.varied(others)
     value = varied.at(subject.site_names) if subject.site_names else varied.spec
     size = subject.scenes[0].size
     return Scene(varied, size, varied.settings(size, value), "with another option")

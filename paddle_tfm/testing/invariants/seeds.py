@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import paddle
+from paddle import nn
 
 from paddle_tfm import randomness
 from paddle_tfm.layers import Dropout
 from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS, WHOLE_MODEL
-from paddle_tfm.testing.models.forward_hooks import before_forward
 from paddle_tfm.testing.models.model_under_test import ModelUnderTest, same_draws, select_rows
 from paddle_tfm.testing.models.scene import Scene, real
 from paddle_tfm.testing.other_process import as_in_another_process
@@ -129,7 +130,11 @@ def _drawn_outputs(scene: Scene, raised: bool = False) -> tuple[np.ndarray, np.n
     for part in layer.sublayers() if raised else []:
         if isinstance(part, Dropout):
             part.rate = HALF
-    before_forward(layer, lambda layer, arguments: inputs.append(arguments))
+
+    def noted(layer: nn.Layer, arguments: Any) -> Any:
+        inputs.append(arguments)
+
+    layer.register_forward_pre_hook(noted)
     scene.outputs(model, select_rows(scene.batch(), [0, 0]))
     arguments = inputs[0]
     draws = []

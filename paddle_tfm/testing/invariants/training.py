@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+from typing import Any
 
 import numpy as np
 import paddle
@@ -14,7 +15,6 @@ from paddle_tfm.model.transformer import Transformer
 from paddle_tfm.protocols import Norm, Placement, PositionalEncoding
 from paddle_tfm.testing.backward_line import backward_line
 from paddle_tfm.testing.invariants import COMPONENTS, LAYERS, WHOLE_MODEL
-from paddle_tfm.testing.models.forward_hooks import after_forward
 from paddle_tfm.testing.models.model_under_test import Dtype, ModelUnderTest
 from paddle_tfm.testing.models.scene import Scene, with_log_probs
 from paddle_tfm.testing.report import check, line_of
@@ -158,7 +158,7 @@ def shapes(scene: Scene) -> Result:
         model, batch = scene.model(dtype, moved=False), scene.batch()
         problems: list[Failed] = []
 
-        def compare(layer: nn.Layer, inputs: tuple, out: object, problems: list[Failed] = problems) -> None:
+        def compare(layer: nn.Layer, inputs: Any, out: Any, problems: list[Failed] = problems) -> Any:
             x = inputs[0]
             if isinstance(x, paddle.Tensor) and isinstance(out, paddle.Tensor):
                 name = str(x.dtype).removeprefix("paddle.")
@@ -170,7 +170,7 @@ def shapes(scene: Scene) -> Result:
 
         for layer in scene.instances(model):
             if layer is not model.head:
-                after_forward(layer, compare)
+                layer.register_forward_post_hook(compare)
         try:
             h, memory = model(batch)
         except Exception:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache, partial, wraps
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from paddle import Tensor, nn
+from paddle.utils.dlpack import from_dlpack
 
 from paddle_tfm import paddle_compat, place, processes
 from paddle_tfm.kernels import AnyKernel, Call
@@ -48,10 +50,6 @@ class _Asked:
         if not self.fits_it:
             raise _Unfit
         return False
-
-    def run(self, call: Call) -> Any:
-        """Nobody calls it."""
-        raise NotImplementedError
 
 
 class Trials:
@@ -146,21 +144,28 @@ def _trials(subject: ComponentUnderTest) -> Trials:
     return Trials(subject)
 
 
-def _tried(
-    subject: ComponentUnderTest, function: Callable[[Trials, Doing], Result], only_in_a_fork: str | None = None
-) -> Result:
-    """What comes of a function of the trials, in a process of its own, which a kernel may end. only_in_a_fork: what is
-    done, that can be done nowhere else."""
-    device = subject.cls.device
-    if (device == "cpu") != place.on_cpu():
-        return Skip(f"it computes on a {device.upper()}: check it with --device {device}")
-    trials = _trials(subject)
-    _ = trials.fitting  # once, for all checks
-    if not processes.can_fork():
-        if only_in_a_fork:
-            return Skip(f"{only_in_a_fork} on a CPU and on Linux only")
-        return function(trials, lambda what: None)
-    return in_child(lambda doing: function(trials, doing))
+Trial = Callable[[Trials, Doing], Result]
+
+
+def _in_a_fork(alone: str = "") -> Callable[[Trial], Callable[[ComponentUnderTest], Result]]:
+    """A check from a function of the trials: in a process of its own, which a kernel may end. alone: what is done, that
+    can be done nowhere else."""
+
+    def decorate(function: Trial) -> Callable[[ComponentUnderTest], Result]:
+        @wraps(function)
+        def tried(subject: ComponentUnderTest) -> Result:
+            device = subject.cls.device
+            if (device == "cpu") != place.on_cpu():
+                return Skip(f"it computes on a {device.upper()}: check it with --device {device}")
+            trials = _trials(subject)
+            _ = trials.fitting  # once, for all checks
+            if processes.can_fork():
+                return in_child(lambda doing: function(trials, doing))
+            return Skip(f"{alone} on a CPU and on Linux only") if alone else function(trials, lambda what: None)
+
+        return tried
+
+    return decorate
 
 
 def _first(failures: Iterator[Failed | None]) -> Result:
@@ -175,8 +180,9 @@ def _first(failures: Iterator[Failed | None]) -> Result:
     "on the arguments of its `kernels.examples`",
     decisive=True,
 )
-def fits(subject: ComponentUnderTest) -> Result:
-    return _tried(subject, lambda trials, doing: Note(f"{len(trials.fitting)} random calls that it fits are compared"))
+@_in_a_fork()
+def fits(trials: Trials, doing: Doing) -> Result:
+    return Note(f"{len(trials.fitting)} random calls that it fits are compared")
 
 
 @check(
@@ -186,8 +192,9 @@ def fits(subject: ComponentUnderTest) -> Result:
     hint="what differs (where the outputs are right, the backward), and where: in the last rows or columns, by a bias, "
     "at padding, at options or widths that it does not look at",
 )
-def same_as_formula(subject: ComponentUnderTest) -> Result:
-    return _tried(subject, lambda trials, doing: _first(trials.compared(number, doing) for number in trials.fitting))
+@_in_a_fork()
+def same_as_formula(trials: Trials, doing: Doing) -> Result:
+    return _first(trials.compared(number, doing) for number in trials.fitting)
 
 
 @check(
@@ -197,15 +204,13 @@ def same_as_formula(subject: ComponentUnderTest) -> Result:
     consequence="a run with kernels is another run, and a resumed one does not continue",
     hint="`call.draw(layer.dropout, count)` gives the formula's draws; what survives is divided by 1 − rate",
 )
-def draws(subject: ComponentUnderTest) -> Result:
-    def compare(trials: Trials, doing: Doing) -> Result:
-        if not trials.dropping:
-            return Skip("nothing is dropped in the calls that it fits")
-        if trials.own_draws:
-            return _first(trials.drawn(number) for number in trials.dropping[:2])
-        return _first(trials.compared(number, doing, drops=True) for number in trials.dropping)
-
-    return _tried(subject, compare)
+@_in_a_fork()
+def draws(trials: Trials, doing: Doing) -> Result:
+    if not trials.dropping:
+        return Skip("nothing is dropped in the calls that it fits")
+    if trials.own_draws:
+        return _first(trials.drawn(number) for number in trials.dropping[:2])
+    return _first(trials.compared(number, doing, drops=True) for number in trials.dropping)
 
 
 # --------------------------------------------------------------------------------------------------------------- layers
@@ -230,28 +235,24 @@ def _twice_before(layer: Any) -> None:
     layer.register_forward_pre_hook(lambda _, args: (2 * args[0], *args[1:]))
 
 
-def _with_parts(subject: ComponentUnderTest, changes: Mapping[str, Callable[[nn.Layer], None]]) -> Result:
+def _with_parts(trials: Trials, doing: Doing, changes: Mapping[str, Callable[[nn.Layer], None]]) -> Result:
     """Failed where a change of the layer, or of a part of it, is not seen by the kernel."""
-
-    def compare(trials: Trials, doing: Doing) -> Result:
-        tried = 0
-        for number in trials.fitting[:REPEATED]:
-            usual = trials.calls(number).compute()
-            for name in trials.calls(number).layers:
-                for what, change in changes.items():
-                    right, call = trials.calls(number), trials.calls(number)
-                    for each in (right, call):
-                        change(each.layers[name])
-                    expected = right.compute()
-                    if off(usual, expected, call) is None:  # a part that this call does not need
-                        continue
-                    tried += 1
-                    doing(call)
-                    if failed := off(expected, call.compute(trials.table), call):
-                        return Failed(f"{what.format(name or 'the layer')}: {failed.text}")
-        return Passed() if tried else Skip("no layer is in the calls that it fits")
-
-    return _tried(subject, compare)
+    tried = 0
+    for number in trials.fitting[:REPEATED]:
+        usual = trials.calls(number).compute()
+        for name in trials.calls(number).layers:
+            for what, change in changes.items():
+                right, call = trials.calls(number), trials.calls(number)
+                for each in (right, call):
+                    change(each.layers[name])
+                expected = right.compute()
+                if off(usual, expected, call) is None:  # a part that this call does not need
+                    continue
+                tried += 1
+                doing(call)
+                if failed := off(expected, call.compute(trials.table), call):
+                    return Failed(f"{what.format(name or 'the layer')}: {failed.text}")
+    return Passed() if tried else Skip("no layer is in the calls that it fits")
 
 
 @check(
@@ -260,8 +261,9 @@ def _with_parts(subject: ComponentUnderTest, changes: Mapping[str, Callable[[nn.
     consequence="a layer changed in a subclass, or an adapter in place of a `Linear`, is trained as if unchanged",
     hint="`call.plain(Linear, layer.inner, layer.output)` in `fits`: with another part, the formula computes",
 )
-def subclass_is_not_caught(subject: ComponentUnderTest) -> Result:
-    return _with_parts(subject, {"`{}` is of a subclass": _twice})
+@_in_a_fork()
+def subclass_is_not_caught(trials: Trials, doing: Doing) -> Result:
+    return _with_parts(trials, doing, {"`{}` is of a subclass": _twice})
 
 
 @check(
@@ -270,9 +272,10 @@ def subclass_is_not_caught(subject: ComponentUnderTest) -> Result:
     consequence="hooks record and change nothing wherever the kernel fits",
     hint="`call.plain(Linear, layer.inner, layer.output)` in `fits`: with hooks, the formula computes",
 )
-def hooks_are_called(subject: ComponentUnderTest) -> Result:
+@_in_a_fork()
+def hooks_are_called(trials: Trials, doing: Doing) -> Result:
     before, after = "a hook before `{}` is not called", "a hook after `{}` is not called"
-    return _with_parts(subject, {before: _twice_before, after: _twice_after})
+    return _with_parts(trials, doing, {before: _twice_before, after: _twice_after})
 
 
 # --------------------------------------------------------------------------------------------------------------- memory
@@ -285,24 +288,22 @@ def hooks_are_called(subject: ComponentUnderTest) -> Result:
     consequence="it computes with the weights of an earlier step",
     hint="keep what is computed from weights in `call.cache` alone, with the tensor and its `inplace_version`",
 )
-def no_stale_weights(subject: ComponentUnderTest) -> Result:
-    def compare(trials: Trials, doing: Doing) -> Result:
-        if trials.calls.of in GIVEN_AWAY:
-            return Skip("its caller gives the argument away, and cannot call it again")
-        tried = 0
-        for number in trials.fitting[:REPEATED]:
-            right = trials.calls(number)
-            doing(right)
-            if off(right.compute(), trials.calls(number).compute(trials.table), right):  # it is wrong with any weights
-                continue
-            for what, factor, got in _changed(trials, number):
-                tried, call = tried + 1, trials.calls(number)
-                call.scale(factor)
-                if failed := off(call.compute(), got, call):
-                    return Failed(f"{what}: {failed.text}")
-        return Passed() if tried else Skip("what it computes is wrong before any weight changes")
-
-    return _tried(subject, compare)
+@_in_a_fork()
+def no_stale_weights(trials: Trials, doing: Doing) -> Result:
+    if trials.calls.of in GIVEN_AWAY:
+        return Skip("its caller gives the argument away, and cannot call it again")
+    tried = 0
+    for number in trials.fitting[:REPEATED]:
+        right = trials.calls(number)
+        doing(right)
+        if off(right.compute(), trials.calls(number).compute(trials.table), right):  # it is wrong with any weights
+            continue
+        for what, factor, got in _changed(trials, number):
+            tried, call = tried + 1, trials.calls(number)
+            call.scale(factor)
+            if failed := off(call.compute(), got, call):
+                return Failed(f"{what}: {failed.text}")
+    return Passed() if tried else Skip("what it computes is wrong before any weight changes")
 
 
 def _changed(trials: Trials, number: int) -> Iterator[tuple[str, float, Numbers]]:
@@ -336,24 +337,22 @@ def _changed(trials: Trials, number: int) -> Iterator[tuple[str, float, Numbers]
     consequence="other computations with them, such as a residual, get wrong numbers",
     hint="NumPy's view of a tensor is its memory: write to an array of your own",
 )
-def arguments_unchanged(subject: ComponentUnderTest) -> Result:
-    def compare(trials: Trials, doing: Doing) -> Result:
-        for number in trials.fitting:
-            call = trials.calls(number)
-            doing(call)
-            values = {name: each for name, each in call.named() if not isinstance(each, nn.Layer)} | call.tensors
-            if call.of in GIVEN_AWAY:
-                del values[next(iter(call.tensors))]
-            before = {name: _bytes(each) for name, each in values.items()}
-            call.compute(trials.table)
-            for name, was in before.items():
-                if _bytes(values[name]) != was:
-                    return Failed(f"`{name}` is changed: {call}")
-            if any(_bytes(gradient) != was.tobytes() for gradient, was in call.upstream):
-                return Failed(f"the gradient of an output is changed: {call}")
-        return Passed()
-
-    return _tried(subject, compare)
+@_in_a_fork()
+def arguments_unchanged(trials: Trials, doing: Doing) -> Result:
+    for number in trials.fitting:
+        call = trials.calls(number)
+        doing(call)
+        values = {name: each for name, each in call.named() if not isinstance(each, nn.Layer)} | call.tensors
+        if call.of in GIVEN_AWAY:
+            del values[next(iter(call.tensors))]
+        before = {name: _bytes(each) for name, each in values.items()}
+        call.compute(trials.table)
+        for name, was in before.items():
+            if _bytes(values[name]) != was:
+                return Failed(f"`{name}` is changed: {call}")
+        if any(_bytes(gradient) != was.tobytes() for gradient, was in call.upstream):
+            return Failed(f"the gradient of an output is changed: {call}")
+    return Passed()
 
 
 def _bytes(value: Any) -> bytes:
@@ -366,21 +365,25 @@ def _bytes(value: Any) -> bytes:
     consequence="a crash elsewhere, perhaps days later, or numbers that depend on foreign memory",
     hint="the last row or block; a tensor that is not dense, or of another dtype, whose address is given to C",
 )
-def in_bounds(subject: ComponentUnderTest) -> Result:
-    def compute(trials: Trials, doing: Doing) -> Result:
-        if not paddle_compat.can_move_into():
-            return Skip("this Paddle moves no tensor into guarded memory")
-        for number in trials.fitting:
-            for guarded in (Guarded(at_end=True), Guarded(at_end=False)):
-                call = trials.calls(number)
-                doing(call)
-                call.args = tuple(guarded(each) if isinstance(each, np.ndarray) else each for each in call.args)
-                for tensor in call.tensors.values():
-                    paddle_compat.move_into(tensor, guarded(tensor.numpy()))
+@_in_a_fork("memory is guarded")
+def in_bounds(trials: Trials, doing: Doing) -> Result:
+    if not paddle_compat.can_move_into():
+        return Skip("this Paddle moves no tensor into guarded memory")
+    for number in trials.fitting:
+        for guarded in (Guarded(at_end=True), Guarded(at_end=False)):
+            call = trials.calls(number)
+            doing(call)
+            call.args = tuple(guarded(each) if isinstance(each, np.ndarray) else each for each in call.args)
+            for tensor in call.tensors.values():
+                paddle_compat.move_into(tensor, guarded(tensor.numpy()))
+            with patch.object(paddle_compat, "empty", partial(_guarded_output, guarded)):
                 call.compute(trials.table)
-        return Passed()
+    return Passed()
 
-    return _tried(subject, compute, "memory is guarded")
+
+def _guarded_output(guarded: Guarded, shape: Sequence[int]) -> Tensor:
+    """What `paddle_compat.empty` gives, in such memory."""
+    return from_dlpack(guarded(np.zeros(shape, np.float32)))
 
 
 # -------------------------------------------------------------------------------------------------------------- systems
@@ -392,24 +395,22 @@ def in_bounds(subject: ComponentUnderTest) -> Result:
     consequence="Ctrl-C, a scheduler's signal or a profiler's timer corrupts a step, or ends the process",
     hint="system calls that a signal interrupts (EINTR); code that uses the stack pointer for something else",
 )
-def signals(subject: ComponentUnderTest) -> Result:
-    def compare(trials: Trials, doing: Doing) -> Result:
-        before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:REPEATED]}
-        if failed := trials.again(before, doing):
-            return Failed(f"computed twice, without a signal: {failed.text}")
-        arrived: list[int] = []
-        signal.signal(signal.SIGALRM, lambda number, frame: arrived.append(number))
-        signal.setitimer(signal.ITIMER_REAL, SECONDS_BETWEEN, SECONDS_BETWEEN)
-        end = time.monotonic() + MAX_SECONDS
-        try:
-            while len(arrived) < SIGNALS and time.monotonic() < end:
-                if failed := trials.again(before, doing):
-                    return Failed(f"after {len(arrived):,} signals {failed.text}")
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        return Note(f"{len(arrived):,} signals change no bit")
-
-    return _tried(subject, compare, "signals are sent")
+@_in_a_fork("signals are sent")
+def signals(trials: Trials, doing: Doing) -> Result:
+    before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:REPEATED]}
+    if failed := trials.again(before, doing):
+        return Failed(f"computed twice, without a signal: {failed.text}")
+    arrived: list[int] = []
+    signal.signal(signal.SIGALRM, lambda number, frame: arrived.append(number))
+    signal.setitimer(signal.ITIMER_REAL, SECONDS_BETWEEN, SECONDS_BETWEEN)
+    end = time.monotonic() + MAX_SECONDS
+    try:
+        while len(arrived) < SIGNALS and time.monotonic() < end:
+            if failed := trials.again(before, doing):
+                return Failed(f"after {len(arrived):,} signals {failed.text}")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return Note(f"{len(arrived):,} signals change no bit")
 
 
 @check(
@@ -418,9 +419,7 @@ def signals(subject: ComponentUnderTest) -> Result:
     consequence="workers that share a batch hang, or compute wrong numbers",
     hint="threads, locks and handles that a library keeps: a fork has none of the threads",
 )
-def forks(subject: ComponentUnderTest) -> Result:
-    def compare(trials: Trials, doing: Doing) -> Result:
-        before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:REPEATED]}
-        return in_child(lambda doing: trials.again(before, doing) or Passed(), FORK_SECONDS)
-
-    return _tried(subject, compare, "processes are forked")
+@_in_a_fork("processes are forked")
+def forks(trials: Trials, doing: Doing) -> Result:
+    before = {number: trials.calls(number).compute(trials.table) for number in trials.fitting[:REPEATED]}
+    return in_child(lambda doing: trials.again(before, doing) or Passed(), FORK_SECONDS)

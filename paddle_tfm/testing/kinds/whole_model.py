@@ -17,7 +17,6 @@ from paddle_tfm.testing.adapters.arguments import NAMES, first
 from paddle_tfm.testing.adapters.whole_model import VOCABULARY, WORD, WholeModel
 from paddle_tfm.testing.invariants import WHOLE_MODEL
 from paddle_tfm.testing.invariants.numerics import FACTORS, not_finite, or_by_silu
-from paddle_tfm.testing.models.forward_hooks import after_forward, before_forward
 from paddle_tfm.testing.models.model_under_test import same_draws
 from paddle_tfm.testing.models.word_orders import word_orders
 from paddle_tfm.testing.report import check
@@ -98,7 +97,7 @@ def own_norms(whole: WholeModel) -> Result:
     calls: Counter[str] = Counter()
     norms = []
     for name, layer in model.named_sublayers():
-        after_forward(layer, _counter(calls, name))
+        layer.register_forward_post_hook(_counter(calls, name))
         if "norm" in type(layer).__name__.lower() and not list(layer.children()):
             norms.append(name)
     whole.logits(model, whole.batch())
@@ -126,7 +125,7 @@ def _placements(whole: WholeModel) -> list[str]:
         if any("norm" in type(part).__name__.lower() for part in each.sublayers())
     }
 
-    def note(name: str) -> Callable[[nn.Layer, tuple, Any], None]:
+    def note(name: str) -> Callable[..., Any]:
         def called(layer: nn.Layer, arguments: tuple, out: Any) -> None:
             if arguments and isinstance(arguments[0], Tensor):
                 inputs[name], outputs[name] = arguments[0].numpy(), first(out).numpy()
@@ -134,11 +133,11 @@ def _placements(whole: WholeModel) -> list[str]:
         return called
 
     for name, layer in layers.items():
-        after_forward(layer, note(name))
+        layer.register_forward_post_hook(note(name))
         for part, sublayer in layer.named_sublayers():
             if "norm" in type(sublayer).__name__.lower() and not list(sublayer.children()):
                 norms.setdefault(name, []).append(f"{name}.{part}")
-                after_forward(sublayer, note(f"{name}.{part}"))
+                sublayer.register_forward_post_hook(note(f"{name}.{part}"))
     whole.logits(model, whole.batch())
     said: dict[str, set[str]] = {}
     for name in norms:
@@ -150,7 +149,7 @@ def _placements(whole: WholeModel) -> list[str]:
     return [f"the {stack}: {', '.join(sorted(kinds))}" for stack, kinds in said.items()]
 
 
-def _counter(calls: Counter[str], name: str) -> Callable[[nn.Layer, tuple, object], None]:
+def _counter(calls: Counter[str], name: str) -> Callable[..., Any]:
     """Counts a call of the layer `name`."""
     return lambda layer, inputs, output: calls.update([name])
 
@@ -200,10 +199,13 @@ def reaches(whole: WholeModel) -> Result:
         pairs = np.argwhere(expected & (effects < MIN_EFFECT_OF_ORDER * np.abs(outputs).max()))
         return (int(pairs[0][0]), int(pairs[0][1])) if len(pairs) else None
 
+    def noted(layer: nn.Layer, inputs: Any, out: Any) -> Any:
+        encoded.append(first(out))
+
     model = whole.model()
     for name, layer in model.named_sublayers():
         if _stack_of(name) == "encoder":
-            after_forward(layer, lambda layer, inputs, out: encoded.append(first(out)))
+            layer.register_forward_post_hook(noted)
     if pair := unseen(whole.logits(model, batch.replace(source=changed, target_in=words))):
         return Failed(f"source word {pair[0]} does not change the logits at position {pair[1]}")
     if encoded and list(encoded[-1].shape[:2]) == [WORDS + 1, WORDS] and (pair := unseen(encoded[-1].numpy())):
@@ -349,25 +351,23 @@ def _embedded_and_entered(whole: WholeModel) -> tuple[np.ndarray | None, np.ndar
     embedded: list[np.ndarray] = []
     entered: list[np.ndarray | None] = []
 
-    def after_table(layer: nn.Layer, inputs: tuple, out: Tensor) -> None:
+    def after_table(layer: nn.Layer, inputs: Any, out: Tensor) -> Any:
         if isinstance(inputs[0], Tensor) and bool((inputs[0] == WORD).all()):  # words, not positions
             embedded.append(out.numpy())
 
-    def before_layer(layer: nn.Layer, inputs: tuple) -> None:
-        if not embedded:
-            return
-        shape = embedded[-1].shape
+    def before_layer(layer: nn.Layer, inputs: Any) -> Any:
+        shape = embedded[-1].shape if embedded else (0,)
         for x in inputs:
             if isinstance(x, Tensor) and x.ndim == 3 and x.shape[-1] == shape[-1] and x.dtype == paddle.float32:
                 # [T, B, C], or source and target in one text: what comes later is no sum of embeddings
                 entered.append(x.numpy() if tuple(x.shape) == shape else None)
-                return
+                break
 
     for layer in model.sublayers():
         if isinstance(layer, nn.Embedding):
-            after_forward(layer, after_table)
+            layer.register_forward_post_hook(after_table)
         elif isinstance(layer, (nn.Linear, nn.LayerNorm)):
-            before_forward(layer, before_layer)
+            layer.register_forward_pre_hook(before_layer)
     text = paddle.full([1, 6], WORD, "int64")
     whole.logits(model, whole.batch().replace(source=text, target_in=text))
     return embedded[0] if embedded else None, entered[0] if entered else None

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +14,7 @@ from paddle_tfm.components import Entry
 from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.model.build import build
 from paddle_tfm.model.transformer import Transformer
-from paddle_tfm.options import component_kind, parameters
+from paddle_tfm.options import Option, component_kind, parameters
 from paddle_tfm.plugins import Provider
 from paddle_tfm.protocols import LayerSite
 from paddle_tfm.recipe import loading as recipes
@@ -68,8 +69,23 @@ class ComponentUnderTest:
 
     def with_options(self, options: Mapping[str, object]) -> ComponentUnderTest:
         """The same component with these options too."""
-        own = {key: value for key, value in self.spec.items() if key != "name"}
-        return ComponentUnderTest(self.registry, self.kind, self.name, {**own, **options})
+        return ComponentUnderTest(self.registry, self.kind, self.name, {**self.own_options, **options})
+
+    @property
+    def own_options(self) -> dict[str, object]:
+        """What is set of it."""
+        return {key: value for key, value in self.spec.items() if key != "name"}
+
+    def options(self) -> Iterator[Option]:
+        """All options; a default is what this component has."""
+        for name, option in self.registry.options(self.kind, self.name).items():
+            yield replace(option, default=self.spec.get(name, option.default))
+
+    def varied(self, options: Mapping[str, object]) -> ComponentUnderTest:
+        """The same at the same sites, with these options too, which nobody has tried."""
+        varied = copy.copy(self)
+        varied.spec = {**self.spec, **options}
+        return varied
 
     def _required_parts(self) -> dict[str, object]:
         """Options that must be set and are components themselves: the one of base.yaml."""
@@ -188,6 +204,8 @@ class ComponentUnderTest:
                 raise UserError(f"{self} cannot be built: {refusal}")
             return self.spec, [], {}
         names = [f"{stack}.{sublayer}" for stack, sublayer in sites(self.kind)]
+        if not self._refusal(everywhere := self.at(names)):  # most may stand everywhere
+            return everywhere, names, {}
         answers = {name: self._refusal(self.at([name])) for name in names}
         refusals = {name: refusal for name, refusal in answers.items() if refusal}
         accepted = [name for name in names if not answers[name]]
@@ -214,9 +232,7 @@ class ComponentUnderTest:
         everywhere, _, refusals = self._accepted
         where = "at every site" if not refusals else "at " + ", ".join(self.site_names)
         scenes = [
-            Scene(self, size, self.settings(size, everywhere), where)
-            for size in (USUAL, ODD, ONE_SENTENCE)
-            if not self._refusal(everywhere, size)
+            self._scene(size, where) for size in (USUAL, ODD, ONE_SENTENCE) if not self._refusal(everywhere, size)
         ]
         if self.kind == "attention":
             scenes.append(Scene(self, USUAL, self._probed(everywhere), f"{where}, under encodings of every hook"))
@@ -225,24 +241,23 @@ class ComponentUnderTest:
     @cached_property
     def one_layer(self) -> Scene:
         """The first scene with one layer a stack, in which the component stands once at each site."""
-        everywhere = self._accepted[0]
-        size = USUAL if self._refusal(everywhere, ONE_LAYER) else ONE_LAYER
-        return Scene(self, size, self.settings(size, everywhere), self.scenes[0].where)
+        size = USUAL if self._refusal(self._accepted[0], ONE_LAYER) else ONE_LAYER
+        return self._scene(size, self.scenes[0].where)
 
     @cached_property
     def scenes_of_equal_sizes(self) -> list[Scene]:
         """As many sentences as tokens and heads, with the component wherever it may stand; none where it refuses so
         many heads."""
-        everywhere, _, _ = self._accepted
-        if self._refusal(everywhere, ALL_ALIKE):
-            return []
-        return [Scene(self, ALL_ALIKE, self.settings(ALL_ALIKE, everywhere), "4 sentences of 4 tokens")]
+        refused = self._refusal(self._accepted[0], ALL_ALIKE)
+        return [] if refused else [self._scene(ALL_ALIKE, "4 sentences of 4 tokens")]
 
     @cached_property
     def long_scenes(self) -> list[Scene]:
         """Texts of more than 70 tokens, with the component wherever it may stand."""
-        everywhere, _, _ = self._accepted
-        return [Scene(self, LONG_TEXT, self.settings(LONG_TEXT, everywhere), "a text of 72 tokens")]
+        return [self._scene(LONG_TEXT, "a text of 72 tokens")]
+
+    def _scene(self, size: Size, where: str) -> Scene:
+        return Scene(self, size, self.settings(size, self._accepted[0]), where)
 
     def _probed(self, everywhere: object) -> ModelSettings:
         """With an encoding that acts through all hooks that the attention supports."""

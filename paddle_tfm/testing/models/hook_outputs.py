@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import paddle
 from paddle import Tensor, nn
@@ -34,30 +36,48 @@ def trained(layer: nn.Layer) -> None:
         parameter.set_value(parameter + paddle.to_tensor(noise).astype(parameter.dtype))
 
 
+def terms(
+    encoding: PositionalEncoding,
+    x: Tensor,
+    q: Tensor,
+    k: Tensor,
+    weights: Tensor,
+    q_positions: Tensor,
+    k_positions: Tensor,
+) -> dict[str, Tensor]:
+    """Hook → what it returns, of those that an encoding uses.
+
+    Raises:
+        ComponentError: nothing, though the encoding says that it uses the hook.
+    """
+    hooks: dict[str, Callable[[], Tensor | None]] = {
+        "embed": lambda: encoding.embed(x, q_positions),
+        "query": lambda: encoding.query(q, q_positions),
+        "key": lambda: encoding.key(k, k_positions),
+        "bias": lambda: encoding.bias(q_positions, k_positions),
+        "scores": lambda: encoding.scores(q, k, q_positions, k_positions),
+        "values": lambda: encoding.values(weights, q_positions, k_positions),
+    }
+    used = encoding.uses() | ({"query", "key"} if "rotate" in encoding.uses() else set())
+    return {hook: checked_term(hook, function()) for hook, function in hooks.items() if hook in used}
+
+
 def hook_outputs(encoding: PositionalEncoding, q_positions: Tensor, k_positions: Tensor) -> dict[str, np.ndarray]:
     """What each hook of an encoding gives for queries at positions [1, Tq] and keys at [1, Tk], the time axes of each
     result first: what stands at a position must depend on that position alone."""
     queries, keys = q_positions.shape[1], k_positions.shape[1]
-    uses, outputs = encoding.uses(), {}
     with paddle.no_grad():
+        x = paddle.to_tensor(EMBEDDED).expand([1, queries, WIDTH])
         same_q = noise(1, 1, HEADS, 1, HEAD_DIM).expand([1, HEADS, queries, HEAD_DIM])
         same_k = noise(2, 1, HEADS, 1, HEAD_DIM).expand([1, HEADS, keys, HEAD_DIM])
-        if "embed" in uses:
-            x = paddle.to_tensor(EMBEDDED).expand([1, queries, WIDTH])
-            outputs["embed"] = encoding.embed(x, q_positions).numpy()[0]
-        if "rotate" in uses:
-            outputs["query"] = encoding.query(same_q, q_positions).numpy()[0].transpose(1, 0, 2)
-            same_positions = q_positions if keys == queries else k_positions
-            outputs["key"] = encoding.key(same_k, same_positions).numpy()[0].transpose(1, 0, 2)
-        if "bias" in uses:
-            outputs["bias"] = _pairs(checked_term("bias", encoding.bias(q_positions, k_positions)), queries, keys)
-        if "scores" in uses:
-            scores = checked_term("scores", encoding.scores(same_q, same_k, q_positions, k_positions))
-            outputs["scores"] = _pairs(scores, queries, keys)
-        if "values" in uses:
-            weights = paddle.full([1, HEADS, queries, keys], 1.0 / keys)
-            values = checked_term("values", encoding.values(weights, q_positions, k_positions))
-            outputs["values"] = values.numpy()[0].transpose(1, 0, 2)
+        weights = paddle.full([1, HEADS, queries, keys], 1.0 / keys)
+        returned = terms(encoding, x, same_q, same_k, weights, q_positions, k_positions)
+    outputs = {}
+    for hook, term in returned.items():
+        if hook in ("bias", "scores"):  # [B|1, H|1, Tq, Tk] -> [Tq, Tk, H]
+            outputs[hook] = np.broadcast_to(term.numpy()[0], (term.shape[1], queries, keys)).transpose(1, 2, 0)
+        else:
+            outputs[hook] = term.numpy()[0] if hook == "embed" else term.numpy()[0].transpose(1, 0, 2)
     return outputs
 
 
@@ -113,8 +133,3 @@ def checked_term(hook: str, term: Tensor | None) -> Tensor:
     if term is None:
         raise ComponentError(f"`{hook}` must return a tensor, for the encoding's `uses()` names it, but returns None")
     return term
-
-
-def _pairs(term: Tensor, queries: int, keys: int) -> np.ndarray:
-    """[B|1, H|1, Tq, Tk] → [Tq, Tk, H]."""
-    return np.broadcast_to(term.numpy()[0], (term.shape[1], queries, keys)).transpose(1, 2, 0)

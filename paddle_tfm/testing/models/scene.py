@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import paddle
@@ -92,33 +92,11 @@ def _shut(name: str, parameter: Tensor) -> bool:
     return (kept or plain) and not parameter.numpy().any()
 
 
-class SceneComponent(Protocol):
-    """What a scene needs of the component in it; `ComponentUnderTest` is one."""
-
-    kind: str
-    cls: type[nn.Layer]
-    expected_failures: Mapping[str, str]
-
-    @property
-    def scenes(self) -> list[Scene]:
-        """All scenes of it."""
-        ...
-
-    @property
-    def site_names(self) -> list[str]:
-        """Where it may stand, such as "decoder.cross"."""
-        ...
-
-    def make(self, settings: ModelSettings, seed: int = 1) -> Transformer:
-        """A model of these settings."""
-        ...
-
-
 @dataclass(frozen=True)
 class Scene(ModelUnderTest[Transformer]):
     """A size of model with the component at certain sites; `where` says which."""
 
-    subject: SceneComponent
+    subject: Any  # a ComponentUnderTest, whose module makes scenes
     size: Size
     settings: ModelSettings
     where: str

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import paddle
+import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_tfm.data.vocabulary import EOS, PAD, SPECIAL, UNKNOWN
@@ -15,9 +18,11 @@ from paddle_tfm.layers import Embedding
 from paddle_tfm.protocols import LayerSite, Mask, Memory, PositionalEncoding, Tap, TokenInfo
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.reference.case import Case, built, of_few_and_many_heads
-from paddle_tfm.testing.reference.positions import cases_of_positions
 
 DEPTHS = {"encoder": 3, "decoder": 5}  # of two layers 2 N, N ** 2 and N + 2 are one number
+TEXTS = (5, 70)  # positions
+FAR = (0, 1, 3, 9, 40, 130, 200, 511, 513, 1500)  # where buckets are wide, waves have gone round, and tables may end
+ASKED = frozenset({"positions", "at", "q_positions", "k_positions"})
 RUNS = ((64, 500), (96, 300), (128, 20_000))  # (d_model, steps)
 LENGTHS = ((5, 3, 1), (1,), (70,))  # of the sentences of a batch
 SOURCE_LENGTHS = ((2, 7, 4), (3,), (33,))  # of what is looked at across
@@ -34,32 +39,22 @@ def functions_of(kind: str, component: str) -> tuple[str, ...]:
     """
     if kind not in CASES:
         raise UserError(f"--reference compares {', '.join(CASES)}; {component} is none of them")
-    return FUNCTIONS.get(kind, ("forward",))
+    return ("forward", *FUNCTIONS.get(kind, ()))
 
 
 def functions_of_installed(kind: str) -> tuple[str, ...]:
     """Names of the functions of a component that is the reference."""
-    return tuple(name for name in FUNCTIONS.get(kind, ("forward",)) if name != "forward" or kind not in FUNCTIONS)
+    return FUNCTIONS.get(kind, ("forward",))
 
 
-def cases(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
-    """All calls of a component; `functions` are the names that the reference has."""
-    yield from CASES[subject.kind](subject, functions, rng)
-
-
-def valid_of(lengths: Sequence[int]) -> np.ndarray:
-    """bool [B, longest]."""
-    return np.arange(max(lengths)) < np.array(lengths)[:, None]
-
-
-def token_info(valid: np.ndarray, encoding: PositionalEncoding | None = None) -> TokenInfo:
+def token_info(valid: np.ndarray) -> TokenInfo:
     positions = paddle.arange(valid.shape[1], dtype="int64").unsqueeze(0)
-    return TokenInfo(encoding or PositionalEncoding(), positions, paddle.to_tensor(valid))
+    return TokenInfo(PositionalEncoding(), positions, paddle.to_tensor(valid))
 
 
 def _texts(lengths: Sequence[int], width: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, dict]:
     """x [B, T, C], valid [B, T], and facts about them."""
-    valid = valid_of(lengths)
+    valid = np.arange(max(lengths)) < np.array(lengths)[:, None]
     at = np.arange(valid.shape[1])
     return rng.normal(size=(*valid.shape, width)), valid, {"valid": valid, "positions": at, "at": at}
 
@@ -210,6 +205,84 @@ def _placement(subject: ComponentUnderTest, functions: Sequence[str], rng: np.ra
             yield Case(f"{stack}, layer {number}", layer, call, {"x": x}, size, facts, valid[..., None], axes=TOKENS)
 
 
+def _position(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
+    """Of all positions of a text, and of some that lie far apart: those where the reference asks which they are, and
+    the component takes them."""
+    yield from _positions_of(subject, functions, rng)
+    for case in _positions_of(subject, functions, rng, far=True):
+        with contextlib.suppress(Exception):  # whatever its author raises beyond a length of its own
+            case.ours({name: paddle.to_tensor(value) for name, value in case.inputs.items()})
+            yield replace(case, asks=ASKED)
+
+
+def _positions_of(
+    subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator, far: bool = False
+) -> Iterator[Case]:
+    for name in subject.site_names:
+        site = subject.site(name)
+        if far:
+            texts = [(built(subject, site, rng, max_length=FAR[-1] + 1), np.array(FAR))]
+        else:
+            lengths = [np.arange(length) for length in TEXTS]
+            texts = list(itertools.product(of_few_and_many_heads(subject, site, rng), lengths))
+        for (encoding, size), at in texts:
+            length = len(at)
+            size["causal"] = site.causal
+            ids = paddle.to_tensor(at[None])
+            facts = {**size, "positions": at, "at": at, "q_positions": at, "k_positions": at}
+            what = f"{name}, {size['heads']} heads, positions 0 … {at[-1]}"
+            uses = encoding.uses()
+            if ("embed" in uses or not uses) and {"embed", "forward"} & set(functions):
+                x = rng.normal(size=(2, length, size["d_model"]))
+                function = "embed" if "embed" in functions else "forward"
+
+                def embedded(encoding, inputs: dict[str, Tensor], ids=ids) -> Tensor:
+                    return encoding.embed(inputs["x"], encoding.remap(ids, None))
+
+                axes = ("sentence", "position", "channel")
+                yield Case(f"{what}, embed", encoding, embedded, {"x": x}, size, facts, function=function, axes=axes)
+            if "bias" in uses and "bias" in functions:
+
+                def biased(encoding, inputs: dict[str, Tensor], ids=ids) -> Tensor:
+                    places = encoding.remap(ids, None)
+                    bias = encoding.bias(places, places)
+                    return paddle.zeros([1, 1, 1]) if bias is None else bias[0]
+
+                seen = np.tril(np.ones([length, length], bool)) if site.causal else None
+                axes = ("head", "query", "key")
+                yield Case(f"{what}, bias", encoding, biased, {}, size, facts, seen, "bias", axes=axes)
+            if "attend" in functions or ("forward" in functions and uses - {"embed"}):
+                function = "attend" if "attend" in functions else "forward"
+                yield _attended(encoding, ids, what, size, facts, function, rng)
+
+
+def _attended(
+    encoding, ids: Tensor, what: str, size: dict, facts: dict, function: str, rng: np.random.Generator
+) -> Case:
+    """Softmax attention of one sentence under the encoding: a reference attend(h, q, k, v, allowed, w) → [T, D] says it
+    for head h, q, k and v [T, D]."""
+    heads, length = facts["heads"], ids.shape[1]
+    inputs = {name: rng.normal(size=(heads, length, facts["head_dim"])) for name in ("q", "k", "v")}
+    valid = paddle.ones([1, length], "bool")
+
+    def call(encoding, tensors: dict[str, Tensor]) -> Tensor:
+        places = encoding.remap(ids, None)
+        mask = Mask(places, places, valid, facts["causal"], encoding)
+        q, k = encoding.query(tensors["q"][None], places), encoding.key(tensors["k"][None], places)
+        scores = paddle.matmul(q, k, transpose_y=True)
+        relative = encoding.scores(q, k, places, places)
+        scores = (scores if relative is None else scores + relative) * facts["head_dim"] ** -0.5
+        weights = F.softmax(mask.add_to(scores), -1)
+        term = encoding.values(weights, places, places)
+        context = paddle.matmul(weights, tensors["v"][None])
+        return (context if term is None else context + term)[0]
+
+    allowed = Mask(ids, ids, valid, facts["causal"], encoding).allowed()[0, 0].expand([length, length]).numpy()
+    facts = {**facts, "allowed": allowed, "h": "each"}
+    axes = ("head", "position", "channel")
+    return Case(f"{what}, attention", encoding, call, inputs, size, facts, function=function, axes=axes)
+
+
 def _schedule(subject: ComponentUnderTest, functions: Sequence[str], rng: np.random.Generator) -> Iterator[Case]:
     for d_model, steps in RUNS:
         schedule, middle = subject.build(d_model=d_model, steps=steps), steps // 2
@@ -231,9 +304,9 @@ CASES = {
     "norm": _norm,
     "feed_forward": _feed_forward,
     "attention": _attention,
-    "position": cases_of_positions,
+    "position": _position,
     "head": _head,
     "placement": _placement,
     "schedule": _schedule,
 }
-FUNCTIONS = {"position": ("forward", "embed", "bias", "attend"), "head": ("forward", "log_probs", "loss")}
+FUNCTIONS = {"position": ("embed", "bias", "attend"), "head": ("log_probs", "loss")}  # beside `forward`, or instead

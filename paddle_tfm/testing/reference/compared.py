@@ -7,7 +7,6 @@ same formula does: values and gradients, on random inputs, under all masks and l
 from __future__ import annotations
 
 import contextlib
-import copy
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.scene import default_dtype
 from paddle_tfm.testing.other_options import other_values
 from paddle_tfm.testing.reference.case import Case, parameters_of
-from paddle_tfm.testing.reference.cases import cases, functions_of, functions_of_installed
+from paddle_tfm.testing.reference.cases import CASES, functions_of, functions_of_installed
 from paddle_tfm.testing.reference.explained import explained, where_same
 from paddle_tfm.testing.reference.file import Bind, Function, functions_in
 from paddle_tfm.testing.reference.installed import Installed
@@ -121,7 +120,7 @@ class Reference:
     def _cases(self, subject: ComponentUnderTest, rng: np.random.Generator) -> Iterator[tuple[Case, Function]]:
         """Each case with the reference's function for it."""
         options = settings_of(subject)
-        for case in cases(subject, list(self.functions), rng):
+        for case in CASES[subject.kind](subject, list(self.functions), rng):
             reference = self.functions.get(case.function)
             if reference is not None and (not case.asks or case.asks & reference.parameters()):
                 yield case, reference(case, options)
@@ -131,13 +130,10 @@ class Reference:
         default, as a share of 1."""
         asked = frozenset().union(*(bind.parameters() for bind in self.functions.values()))
         case, _theirs = next(self._cases(self.subject, np.random.default_rng(SEED)))
-        for name, option in self.subject.registry.options(self.subject.kind, self.subject.name).items():
-            if name in asked and name not in case.facts:
-                default = self.subject.spec.get(name, option.default)
-                for value in other_values(replace(option, default=default)):
-                    varied = copy.copy(self.subject)
-                    varied.spec = {**self.subject.spec, name: value}
-                    yield f"with {name} {value}, ", varied
+        for option in self.subject.options():
+            if option.name in asked and option.name not in case.facts:
+                for value in other_values(option):
+                    yield f"with {option.name} {value}, ", self.subject.varied({option.name: value})
 
     def _compared_functions(self) -> set[str]:
         """Names of the functions that cases use; each is called once."""
@@ -180,8 +176,8 @@ class Reference:
 def probes(subject: ComponentUnderTest, last: bool = True) -> list[Case]:
     """Of the calls for each function the first, and the last."""
     by_function: dict[str, list[Case]] = {}
-    every = cases(subject, functions_of_installed(subject.kind), np.random.default_rng(SEED))
-    for case in every:
+    functions = functions_of_installed(subject.kind)
+    for case in CASES[subject.kind](subject, functions, np.random.default_rng(SEED)):
         if not case.asks:
             by_function.setdefault(case.function, []).append(case)
     return [case for each in by_function.values() for case in ([each[0], each[-1]] if last else each[:1])]
@@ -190,7 +186,7 @@ def probes(subject: ComponentUnderTest, last: bool = True) -> list[Case]:
 def settings_of(subject: ComponentUnderTest) -> dict[str, object]:
     """The options of the component, as set or by default."""
     options = {key: option.default for key, option in options_of(subject.cls).items() if not option.required}
-    return options | {key: value for key, value in subject.spec.items() if key != "name"}
+    return options | subject.own_options
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import paddle
 
 from paddle_tfm.testing.reference.case import Case
 from paddle_tfm.testing.results import some
@@ -12,6 +13,8 @@ from paddle_tfm.testing.results import some
 OTHER = "another formula: no factor, constant, order or shift makes one of the other"
 NEAR = 1e-5  # of the largest number: what counts as the same under a factor, an order or a shift
 LEFT = 0.1  # of the difference that an explanation may leave
+
+Numbers = Sequence[np.ndarray] | np.ndarray
 
 
 def explained(ours: np.ndarray, expected: np.ndarray, real: np.ndarray) -> str:
@@ -79,16 +82,14 @@ def _in_another_order(ours: np.ndarray, expected: np.ndarray, near: float) -> st
     return ""
 
 
-def where_same(
-    case: Case, off: np.ndarray, real: np.ndarray, theirs: Callable[[dict], np.ndarray] | None = None
-) -> str:
+def where_same(case: Case, off: np.ndarray, real: np.ndarray, theirs: Callable[[dict], np.ndarray]) -> str:
     """At which heads, channels, positions or distances no number differs, in words; "" where nowhere, or where the
     axes of the output are not known. `off`: which numbers do; `real`: which count. `theirs`: of the reference, for what
     must be asked."""
     parts = []
     for axis, name in enumerate(case.axes):
         if name not in ("query", "key"):
-            parts.append(_same(name + "{s}", _along(off, axis), _along(real, axis)))
+            parts.append(_same(name + "{s}", np.moveaxis(off, axis, 0), np.moveaxis(real, axis, 0)))
     if case.axes[-2:] == ("query", "key"):
         at = np.asarray(case.facts["at"])
         apart = at[:, None] - at[None]
@@ -96,18 +97,12 @@ def where_same(
             distances = np.unique(apart[apart * sign >= 0] * sign)
             ways = [np.broadcast_to(apart * sign == distance, off.shape) for distance in distances]
             parts.append(_same(name, [off & way for way in ways], [real & way for way in ways], distances.tolist()))
-    if theirs is not None and {"q", "k"} <= case.inputs.keys():
+    if {"q", "k"} <= case.inputs.keys():
         parts.append(_channels(case, theirs))
     return "; ".join(text for text in parts if text)
 
 
-def _along(numbers: np.ndarray, axis: int) -> list[np.ndarray]:
-    return list(np.moveaxis(numbers, axis, 0))
-
-
-def _same(
-    name: str, off: Sequence[np.ndarray], real: Sequence[np.ndarray], numbers: Sequence[int] | None = None
-) -> str:
+def _same(name: str, off: Numbers, real: Numbers, numbers: Sequence[int] | None = None) -> str:
     """`heads 0, 1 of 4`, `positions 0 to 7 of 70`; "" where all of them, or none, are the same."""
     counted = [i for i, counts in enumerate(real) if counts.any()]
     same = [i for i in counted if not off[i].any()]
@@ -130,8 +125,6 @@ def _runs(numbers: Sequence[int]) -> list[str]:
 
 def _channels(case: Case, theirs: Callable[[dict], np.ndarray]) -> str:
     """Which channels of queries and keys, each alone, give the same."""
-    import paddle
-
     width, same = case.inputs["q"].shape[-1], []
     for channel in range(width):
         only = np.arange(width) == channel

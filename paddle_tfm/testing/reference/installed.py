@@ -57,9 +57,10 @@ class Installed:
 
     def __call__(self, case: Case, options: Mapping[str, object]) -> Function:
         component = self.built(case, options)
-        named = {**parameters_of(component), **dict(component.named_buffers())} if case.layer is not None else {}
+        named = {}
         if case.layer is not None:
             component.eval()
+            named = component.state_dict()  # buffers that are not saved are constants of the formula
 
         def call(inputs: dict) -> np.ndarray:
             for name, tensor in named.items():

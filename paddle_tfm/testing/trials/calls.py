@@ -310,9 +310,9 @@ class Calls:
     def _layer(self, rng: np.random.Generator, site: LayerSite, sizes: dict[str, int]) -> tuple[Any, dict[str, object]]:
         """A layer, and the options that it is built with: some of them others than by default, where it takes them."""
         options: dict[str, object] = {}
-        for name, option in self.registry.options(self.subject.kind, self.subject.name).items():
+        for option in self.subject.options():
             if rng.random() < 0.3 and (values := other_values(option)):
-                options[name] = values[int(rng.integers(len(values)))]
+                options[option.name] = values[int(rng.integers(len(values)))]
         inside = {name: self._norm if rng.random() < 0.06 else None for name in NORMS_INSIDE}
         placed = {"site": site, "sites": _sites(site), "norm": lambda site, width: self._norm(width)}
         kind, spec = self.subject.kind, self.subject.spec

@@ -23,38 +23,15 @@ import types
 from dataclasses import dataclass
 from pathlib import Path
 
-from catalogue import (
-    attention,
-    blind_spots,
-    feed_forward,
-    head,
-    headlines,
-    kernel,
-    norm,
-    placement,
-    position,
-    search,
-    texts,
-    training,
-    whole_model,
-)
 from paddle_tfm import create_registry
+from paddle_tfm.testing import Report, examine, with_class
+from paddle_tfm.testing.lookup import examine_class
 
-TABLES = (
-    attention,
-    blind_spots,
-    feed_forward,
-    head,
-    headlines,
-    kernel,
-    norm,
-    placement,
-    position,
-    search,
-    texts,
-    training,
-    whole_model,
-)
+TABLES = [
+    importlib.import_module(f"catalogue.{file.stem}")
+    for file in sorted(Path(__file__).parent.glob("*.py"))
+    if file.stem != "__init__"
+]
 RIGHT_CLASSES = Path(__file__).parent / "right"
 AS_KIND = {  # of ordinary layers
     "full_width": "attention",
@@ -125,6 +102,20 @@ def build(text: str, of: str) -> type:
     sys.modules[module.__name__] = module  # where dataclasses look for themselves
     exec(compile(text, f"{of.replace('/', '_')}.py", "exec"), module.__dict__)
     return getattr(module, class_name(of))
+
+
+def report(text: str, of: str, only: frozenset[str] = frozenset()) -> Report:
+    """What the kit says of the class in a source."""
+    cls = build(text, of)
+    if of in AS_KIND:
+        return examine_class(AS_KIND[of], cls, {}, MASK.get(of), only=only)
+    return examined(cls, only)
+
+
+def examined(cls: type, only: frozenset[str] = frozenset()) -> Report:
+    """What the kit says of a class that nobody registered."""
+    registry = create_registry()
+    return examine(*with_class(registry, cls), registry=registry, only=only)
 
 
 def class_name(of: str) -> str:

@@ -304,6 +304,11 @@ WRONG = {
             "trains",
         ),
     ],
+    "self_attention": [
+        ("no scale", " * (c // self.n_head) ** -0.5", "", "temperature"),
+        ("scaled by the number of heads", "(c // self.n_head) ** -0.5", "self.n_head**-0.5", "temperature"),
+        ("masked after the softmax", "F.softmax(scores + mask, -1)", "F.softmax(scores, -1) * mask.astype(x.dtype)", "averages"),
+    ],
     "attention/linear": [
         (
             "padding masked out of the values only, so that it still counts in the normalizer",

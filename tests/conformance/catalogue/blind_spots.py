@@ -62,9 +62,12 @@ WRONG = {
          "        least = scores.topk(min(self.keep, scores.shape[-1]), -1)[0][..., -1:]\n"
          "        scores = scores + mask.dense(scores.dtype)", "choices"),
     ],
-    "sharp_and_sparse:GroupedKeys": [
-        ("one head with keys of its own, the others share the rest", "head * self.groups // self.num_heads for head",
-         "min(head, self.groups - 1) for head", "groups"),
+    "known_formulas:Grouped": [
+        ("one head with keys of its own, the others share the rest",
+         "        key = kv.key.repeat_interleave(self.heads // self.groups, 1)\n"
+         "        value = kv.value.repeat_interleave(self.heads // self.groups, 1)\n",
+         "        which = paddle.to_tensor([min(head, self.groups - 1) for head in range(self.heads)])\n"
+         "        key, value = (each.index_select(which, 1) for each in (kv.key, kv.value))\n", "groups"),
     ],
     "sharp_and_sparse:Chunks": [
         ("the first chunk alone", "return paddle.concat(parts).reshape(x.shape)",
@@ -116,10 +119,6 @@ WRONG = {
 }  # fmt: skip
 
 RIGHT = {
-    "sharp_and_sparse:GroupedKeys": [
-        ("neighbours have different keys",
-         (("head * self.groups // self.num_heads for head", "head % self.groups for head"),)),
-    ],
     "transformer": [
         ("F.silu", (("nn.ReLU()", "nn.Silu()"),)),
         ("pre-norm, and a norm behind each stack", (

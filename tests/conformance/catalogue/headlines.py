@@ -167,6 +167,13 @@ HEADLINES = {
 }  # fmt: skip
 
 _RATES = "rates = theta ** (-np.arange(0, head_dim, 2) / head_dim)"
+_TURNS = [
+    (
+        f"kv.{part}.repeat_interleave(self.heads // self.groups, 1)",
+        f"kv.{part}.tile([1, self.heads // self.groups, 1, 1])",
+    )
+    for part in ("key", "value")
+]
 
 FORMULAS = {
     "known_formulas:Turned": [
@@ -187,9 +194,10 @@ FORMULAS = {
     "ordinary_norm": [
         ("a deviation of n − 1", [("unbiased=False", "unbiased=True")], "layer_std", "where ε acts"),
     ],
-    "known_formulas:Slopes": [
-        ("heads from 0", [("-8.0 * (h + 1)", "-8.0 * h")], "alibi", "times"),
-        ("slopes 2^-h", [("2.0 ** (-8.0 * (h + 1) / num_heads)", "2.0 ** -(h + 1.0)")], "alibi", "a number for each"),
+    "alibi": [
+        ("heads from 0", [("paddle.arange(1, num_heads + 1)", "paddle.arange(num_heads)")], "alibi", "times"),
+        ("slopes 2^-h", [("-8.0 * paddle.arange(1, num_heads + 1).astype(\"float64\") / num_heads",
+                          "-paddle.arange(1, num_heads + 1).astype(\"float64\")")], "alibi", "a number for each"),
     ],
     "known_formulas:GatedNetwork": [
         ("the other half through the activation",
@@ -202,10 +210,7 @@ FORMULAS = {
          "t5", "distance"),
     ],
     "known_formulas:Grouped": [
-        ("groups that take turns",
-         [("kv.key.repeat_interleave(self.heads // self.groups, 1)", "kv.key.tile([1, self.heads // self.groups, 1, 1])"),
-          ("kv.value.repeat_interleave(self.heads // self.groups, 1)",
-           "kv.value.tile([1, self.heads // self.groups, 1, 1])")], "grouped_query", ""),
+        ("groups that take turns", _TURNS, "grouped_query", ""),
     ],
     "known_formulas:CosineScores": [
         ("a fixed scale", [("transpose_y=True) * self.g", "transpose_y=True) * q.shape[-1] ** 0.5 + 0.0 * self.g")],
@@ -232,6 +237,9 @@ RIGHT = {
         ("a dropout of its output", [("return self.c_proj(y)",
                                       "return F.dropout(self.c_proj(y), self.rate, training=self.training)")]),
         ("scaled queries", [(_SCALE, ""), ("scores = paddle.matmul(q,", "scores = paddle.matmul(q / (c // self.n_head) ** 0.5,")]),
+        ("cosines times sqrt(D)", [(f"paddle.matmul(q, k, transpose_y=True){_SCALE}",
+                                   "paddle.matmul(F.normalize(q, axis=-1), F.normalize(k, axis=-1), transpose_y=True) * "
+                                   "(c // self.n_head) ** 0.5")]),
         ("heads put together by flatten", [(_MERGE, ".transpose([0, 2, 1, 3]).flatten(2)")]),
     ],
     "known_formulas:RootMeanSquare": [
@@ -250,6 +258,7 @@ RIGHT = {
     ],
     "known_formulas:Grouped": [
         ("one group", [("kv_heads: int = 2", "kv_heads: int = 1")]),
+        ("groups that take turns", _TURNS),
     ],
     "pre": [
         ("a branch of half its size", [("self.drops[i](sublayer(normed))", "0.5 * self.drops[i](sublayer(normed))")]),

@@ -60,9 +60,10 @@ WRONG = {
                 "                continue\n",
             "lowers",
         ),
-        ("weights stay where they were evaluated", "class Twin(Optimizer):",
+        ("what is added to weights, and taken away again, rounds", "class Twin(Optimizer):",
          "class Twin(Optimizer):\n    @__import__('contextlib').contextmanager\n    def evaluated(self, optimizer):\n"
-         "        yield [p.set_value(0.9 * p) for p in optimizer._parameter_list]", "evaluated"),
+         "        for by in (0.3, -0.3): [p.set_value(p + by) for p in optimizer._parameter_list]; by < 0 or (yield)",
+         "evaluated"),
         ("the rate squared", "self.get_lr() * change", "10 * self.get_lr() ** 2 * change", "proportional"),
         ("a decay away from zero", "moment + self.decay * parameter", "moment - self.decay * parameter",
          "any_gradient"),
@@ -117,6 +118,7 @@ WRONG = {
         ),
         ("below zero", "(self.warmup / step) ** 0.5)", "1.0 - step / 900)", "rates"),
         ("nothing in the first step", "min(step / self.warmup", "min((step - 1) / self.warmup", "rates"),
+        ("integer division: zero until the end of the warm-up", "min(step / self.warmup,", "min(step // self.warmup,", "rates"),
         ("zero at the last step", "(self.warmup / step) ** 0.5)", "1.0 - step / 1000)", "rates"),
         ("a tensor of NumPy", "return 1e-3 * min(", "import numpy\n        return numpy.float32(1e-3) * min(", "rates"),
         ("two peaks that differ", "(self.warmup / step) ** 0.5)", "(self.warmup / step) ** 0.5 + (step > 500))",
@@ -198,10 +200,6 @@ WRONG = {
         ("a learning rate of its own", "paddle.optimizer.Momentum(0.0, self.momentum, parameters=list(parameters))",
          "paddle.optimizer.Momentum(paddle.optimizer.lr.NoamDecay(64, 100), self.momentum, parameters=list(parameters))",
          "lowers"),
-    ],
-    "other_variants:Warm": [
-        ("integer division: zero until the end of the warm-up", "min(step / self.warmup,", "min(step // self.warmup,",
-         "rates"),
     ],
     "other_variants:Trapezoid": [
         ("jumps to the peak at the end", "return self.peak * min(1.0, up, down)",

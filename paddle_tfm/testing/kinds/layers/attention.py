@@ -54,7 +54,7 @@ class AttentionProbe:
         norms: Mapping[str, object] | None = None,
         opened: bool = True,
     ):
-        self.site, self.length, self.num_heads = subject.site(site), length, num_heads
+        self.site, self.num_heads = subject.site(site), num_heads
         self.offset = 0
         self.rng = np.random.default_rng(5)
         size = {"d_model": d_model, "num_heads": num_heads, "max_length": max(MAX_LENGTH, length)}
@@ -71,9 +71,11 @@ class AttentionProbe:
     def normal(self, *shape: int) -> Tensor:
         return paddle.to_tensor(self.rng.normal(size=shape).astype("float32"))
 
-    def info(self, x: Tensor) -> TokenInfo:
+    def info(self, x: Tensor, real: int | None = None) -> TokenInfo:
+        """About x [B, T, C], of which the first `real` tokens are no padding (None: all)."""
         positions = paddle.arange(self.offset, self.offset + x.shape[1], dtype="int64").unsqueeze(0)
-        return TokenInfo(self.encoding, positions, paddle.ones(x.shape[:2], dtype="bool"))
+        valid = paddle.arange(x.shape[1]) < (x.shape[1] if real is None else real)
+        return TokenInfo(self.encoding, positions, valid.expand(x.shape[:2]))
 
     def project(self, source: Tensor):
         with paddle.no_grad():
@@ -99,14 +101,17 @@ class AttentionProbe:
         """Whether keys and values are one text: it is an ordinary layer, which shows its outputs alone."""
         return isinstance(self.project(self.source), OneText)
 
+    def attend(self, x: Tensor, kv, seen: TokenInfo, info: TokenInfo | None = None) -> Tensor:
+        """[B, T, C], with gradients. `seen`: which keys there are. `info`: about x."""
+        info = info or self.info(x)
+        mask = Mask(info.positions, seen.positions, seen.valid, self.site.causal, self.encoding)
+        return self.attention(x, kv, info, mask, Tap())
+
     def __call__(self, x: Tensor, kv, keys: int | None = None) -> np.ndarray:
         """[B, T, C]; only the first `keys` keys may be seen (None: all)."""
-        info, count = self.info(x), self.length
-        valid = (paddle.arange(count) < (count if keys is None else keys)).expand([x.shape[0], count])
-        k_positions = paddle.arange(self.offset, self.offset + count, dtype="int64").unsqueeze(0)
-        mask = Mask(info.positions, k_positions, valid, self.site.causal, self.encoding)
+        seen = self.info(self.source[:1].expand([x.shape[0], *self.source.shape[1:]]), keys)
         with paddle.no_grad():
-            return self.attention(x, kv, info, mask, Tap()).numpy()
+            return self.attend(x, kv, seen).numpy()
 
     def attended(self) -> np.ndarray:
         """The output for x, attending to the source."""
@@ -256,7 +261,7 @@ def _hooks_at(subject: ComponentUnderTest, site: str) -> Failed | None:
 
 
 def _hooks_of(subject: ComponentUnderTest, probe: AttentionProbe, site: str) -> Failed | None:
-    geometry = subject.cls.geometry(32, 2, **{key: value for key, value in subject.spec.items() if key != "name"})
+    geometry = subject.cls.geometry(32, 2, **subject.own_options)
     usual = probe.encoding
 
     def at_offsets() -> list[np.ndarray]:

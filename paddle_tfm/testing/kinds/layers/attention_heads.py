@@ -7,7 +7,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_tfm.errors import RecipeError, UserError
-from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap, TokenInfo
+from paddle_tfm.protocols import KeyValue
 from paddle_tfm.testing.kinds.layers.attention import AttentionProbe
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.model_under_test import gradient_through
@@ -37,15 +37,10 @@ class LongProbe(AttentionProbe):
         self.x = self.normal(2, LONG, WIDTH)
         self.source = self.x if self.site.sublayer == "self" else self.normal(2, LONG, WIDTH)
 
-    def attend(self, x: Tensor, source: Tensor, real: int = LONG) -> Tensor:
+    def looks_at(self, x: Tensor, source: Tensor, real: int | None = None) -> Tensor:
         """x [2, T, C] attends to `source` [2, S, C], of which the first `real` tokens are no padding."""
-        info, other = self._first_real(x, LONG if x is not source else real), self._first_real(source, real)
-        mask = Mask(info.positions, other.positions, other.valid, self.site.causal, self.encoding)
-        return self.attention(x, self.attention.project(source, other), info, mask, Tap())
-
-    def _first_real(self, x: Tensor, count: int) -> TokenInfo:
-        positions = paddle.arange(x.shape[1], dtype="int64").unsqueeze(0)
-        return TokenInfo(PositionalEncoding(), positions, (positions < count).expand(x.shape[:2]))
+        there = self.info(source, real)
+        return self.attend(x, self.attention.project(source, there), there, there if x is source else None)
 
 
 @check(
@@ -66,14 +61,14 @@ def reaches(subject: ComponentUnderTest) -> Result:
             x = scale * probe.normal(*probe.x.shape)
             source = x.clone() if probe.site.sublayer == "self" else scale * probe.normal(*probe.source.shape)
             source.stop_gradient = False
-            out = probe.attend(x, source)
+            out = probe.looks_at(x, source)
             gradient = gradient_through(probe.attention, (out * probe.normal(*out.shape)).sum(), source)
             if not bool(gradient.any()):
                 return Failed(f"{site}: no output depends on the text that it attends to")
             by_token = gradient.abs().sum([0, 2]).numpy()
             counts |= by_token > DEAD * by_token.max()
             with paddle.no_grad():
-                moved = (probe.attend(x, scale * probe.normal(*source.shape)) - out).abs().amax([0, 2]).numpy()
+                moved = (probe.looks_at(x, scale * probe.normal(*source.shape)) - out).abs().amax([0, 2]).numpy()
             sees |= moved > CLOSE * moved.max()
         if not counts.all():
             return Failed(f"{site}: of {LONG} tokens, that at position {counts.argmin()} changes no output")
@@ -108,9 +103,7 @@ def weights_of_last(probe: AttentionProbe, kv: KeyValue) -> np.ndarray:
     """[H, S]: how much the last query takes of each key's value, up to a factor for each head."""
     value = kv.value.detach()
     value.stop_gradient = False
-    info = probe.info(probe.x)
-    mask = Mask(info.positions, info.positions, info.valid, probe.site.causal, probe.encoding)
-    last = probe.attention(probe.x, KeyValue(kv.key, value), info, mask, Tap())[0, -1]
+    last = probe.attend(probe.x, KeyValue(kv.key, value), probe.info(probe.x))[0, -1]
     direction = paddle.to_tensor(np.random.default_rng(21).normal(size=last.shape).astype("float32"))
     (gradient,) = paddle.grad((last * direction).sum(), value)
     return gradient.norm(axis=-1)[0].numpy()
@@ -168,10 +161,10 @@ def window(subject: ComponentUnderTest) -> Result:
         source = probe.source[:1, :QUERIES].expand([QUERIES, QUERIES, WIDTH]).clone()
         x = probe.normal(1, QUERIES, WIDTH).expand(source.shape)
         with paddle.no_grad():
-            usual = probe.attend(x, source).numpy()
+            usual = probe.looks_at(x, source).numpy()
             for t in range(QUERIES):
                 source[t, t] = -source[t, t]
-            moved = np.abs(probe.attend(x, source).numpy() - usual).max(-1)  # [key, query]
+            moved = np.abs(probe.looks_at(x, source).numpy() - usual).max(-1)  # [key, query]
         count = int((moved > SEEN * moved.max()).sum(0).max())
         if count == QUERIES:
             return Skip("it sees the whole text here")
@@ -188,7 +181,7 @@ def window(subject: ComponentUnderTest) -> Result:
     hint="(q kᵀ + `scores`) / sqrt(head_dim) + `bias`",
 )
 def hooks_in_place(subject: ComponentUnderTest) -> Result:
-    geometry = subject.cls.geometry(WIDTH, 2, **{key: value for key, value in subject.spec.items() if key != "name"})
+    geometry = subject.cls.geometry(WIDTH, 2, **subject.own_options)
     probe = AttentionProbe(subject)
     kv = probe.key_value()
     if isinstance(kv, Skip):
@@ -275,7 +268,7 @@ def attention_precision(subject: ComponentUnderTest) -> Result:
             for gain in (1.0, 2.0, GAIN):
                 loud = source * paddle.where(quiet, paddle.ones([1]), paddle.full([1], gain))
                 with paddle.no_grad():
-                    out = probe.attend(loud if is_self else x, loud, real)
+                    out = probe.looks_at(loud if is_self else x, loud, real)
                 outputs.append(out[:1, : EARLY if is_self else 12].numpy())
             of = f"{site}: beside {what} whose numbers are {GAIN:g} times as large"
             if distance(outputs[0], outputs[1]) > CLOSE:

@@ -12,7 +12,6 @@ from paddle import Tensor, nn
 from paddle_tfm.protocols import LayerSite, PositionalEncoding, TokenInfo
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.models.model_under_test import same_draws
-from paddle_tfm.testing.models.scene import SceneComponent
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, distance
 
@@ -92,7 +91,7 @@ class PlacementProbe:
         return self.placements[-1].leave(x, info).numpy()
 
 
-def stacks(subject: SceneComponent) -> list[str]:
+def stacks(subject: ComponentUnderTest) -> list[str]:
     """Those in which it may stand."""
     return [name.split(".")[0] for name in subject.site_names]
 

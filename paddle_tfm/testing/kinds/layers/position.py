@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import paddle
@@ -17,11 +17,11 @@ from paddle_tfm.testing.models.hook_outputs import (
     HEAD_DIM,
     HEADS,
     WIDTH,
-    checked_term,
     hook_outputs,
     noise,
     outputs_by_position,
     position_ids,
+    terms,
     trained,
     two_alike,
 )
@@ -88,25 +88,17 @@ def _rows_differ(encoding: PositionalEncoding, positions: Tensor) -> Failed | No
     x, q, k = noise(4, 2, 6, WIDTH), noise(5, 2, HEADS, 6, HEAD_DIM), noise(6, 2, HEADS, 6, HEAD_DIM)
     weights = F.softmax(noise(7, 2, HEADS, 6, 6), -1)
 
-    def outputs(rows: slice) -> dict[str, Tensor | None]:
+    def outputs(rows: slice) -> dict[str, Tensor]:
         at = positions[rows]
-        return {
-            "embed": encoding.embed(x[rows], at),
-            "query": encoding.query(q[rows], at),
-            "key": encoding.key(k[rows], at),
-            "bias": encoding.bias(at, at),
-            "scores": encoding.scores(q[rows], k[rows], at, at),
-            "values": encoding.values(weights[rows], at, at),
-        }
+        return terms(encoding, x[rows], q[rows], k[rows], weights[rows], at, at)
 
     with paddle.no_grad():
         together, *separate = (outputs(rows) for rows in (slice(0, 2), slice(0, 1), slice(1, 2)))
     for hook, output in together.items():
-        if output is not None:
-            alone = np.concatenate([checked_term(hook, each[hook]).numpy() for each in separate])
-            whole = np.broadcast_to(output.numpy(), alone.shape)
-            if failed := difference(whole, alone, f"{hook} with positions of their own for each sentence"):
-                return failed
+        alone = np.concatenate([each[hook].numpy() for each in separate])
+        whole = np.broadcast_to(output.numpy(), alone.shape)
+        if failed := difference(whole, alone, f"{hook} with positions of their own for each sentence"):
+            return failed
     return None
 
 
@@ -215,14 +207,10 @@ def in_order(subject: ComponentUnderTest) -> Result:
         encoding = encoding_of(subject, site)
         encoding.train()
         for seed in range(8):
-            positions = encoding.remap(position_ids(*range(8)), _source(np.random.default_rng(seed))).numpy()
+            positions = encoding.remap(position_ids(*range(8)), partial(np.random.default_rng, seed)).numpy()
             if (np.diff(positions) <= 0).any():
                 return Failed(f"{site}: positions 0 … 7 become {', '.join(map(str, positions[0].tolist()))}")
     return Passed()
-
-
-def _source(rng: np.random.Generator) -> Callable[[], np.random.Generator]:
-    return lambda: rng
 
 
 @check(

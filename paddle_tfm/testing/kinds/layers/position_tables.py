@@ -25,6 +25,7 @@ from paddle_tfm.testing.models.hook_outputs import (
     hook_outputs,
     noise,
     position_ids,
+    terms,
 )
 from paddle_tfm.testing.models.size import MAX_LENGTH
 from paddle_tfm.testing.report import check
@@ -190,27 +191,18 @@ def _spread(end: int) -> list[int]:
 def _summed(encoding: PositionalEncoding, positions: Tensor, rng: np.random.Generator, causal: bool) -> Tensor:
     """Everything that the hooks give for these positions, with random signs, as one number; `causal`: of pairs those
     that attention sees."""
-    length, uses = positions.shape[1], encoding.uses()
-    parts: list[Tensor | None] = []
+    length = positions.shape[1]
     q = noise(1, 1, HEADS, length, HEAD_DIM)
     k = noise(2, 1, HEADS, length, HEAD_DIM)
     if rng.random() < 0.5:  # all alike and loud: gates that count tokens are open
         q = k = 3.0 * q[:, :, :1].expand(q.shape)
-    if "embed" in uses:
-        parts.append(encoding.embed(noise(3, 1, length, WIDTH), positions))
-    if "rotate" in uses:
-        parts += [encoding.query(q, positions), encoding.key(k, positions)]
     pairs = paddle.ones([length, length])
     seen = paddle.tril(pairs) if causal else pairs
-    if "bias" in uses:
-        parts.append(checked_term("bias", encoding.bias(positions, positions)) * seen)
-    if "scores" in uses:
-        parts.append(checked_term("scores", encoding.scores(q, k, positions, positions)) * seen)
-    if "values" in uses:
+    weights = seen
+    if "values" in encoding.uses():
         weights = paddle.to_tensor(rng.random([1, HEADS, length, length]).astype("float32")) * seen
-        parts.append(encoding.values(weights, positions, positions))
-    total = paddle.zeros([])
-    for part in parts:
-        if part is not None:
-            total = total + (part * paddle.to_tensor(rng.normal(size=part.shape).astype("float32"))).sum()
+    x, total = noise(3, 1, length, WIDTH), paddle.zeros([])
+    for hook, term in terms(encoding, x, q, k, weights, positions, positions).items():
+        part = term * seen if hook in ("bias", "scores") else term
+        total = total + (part * paddle.to_tensor(rng.normal(size=part.shape).astype("float32"))).sum()
     return total

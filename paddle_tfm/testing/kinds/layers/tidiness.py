@@ -1,5 +1,5 @@
-"""What holds for layers of several kinds: inputs stay as they are, outputs have both signs, and precision is a token's
-own."""
+"""What holds for layers of several kinds: norms that a placement gives are applied, inputs stay as they are, outputs
+have both signs, and precision is a token's own."""
 
 from __future__ import annotations
 
@@ -9,21 +9,69 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_tfm.protocols import KeyValue, Mask, PositionalEncoding, Tap
+from paddle_tfm.protocols import KeyValue, Mask, Norm, PositionalEncoding, Tap
+from paddle_tfm.recipe.model_plan import NORMS_INSIDE
 from paddle_tfm.testing.kinds.layers.attention import LENGTH, AttentionProbe
 from paddle_tfm.testing.kinds.layers.feed_forward import FeedForwardProbe
 from paddle_tfm.testing.kinds.layers.norm import NormProbe
 from paddle_tfm.testing.kinds.layers.placement import PlacementProbe
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
-from paddle_tfm.testing.models.hook_outputs import HEAD_DIM, HEADS, WIDTH, noise, position_ids
+from paddle_tfm.testing.models.hook_outputs import HEAD_DIM, HEADS, WIDTH, noise, position_ids, terms
 from paddle_tfm.testing.report import check
-from paddle_tfm.testing.results import Failed, Passed, Result, difference
+from paddle_tfm.testing.results import Failed, Passed, Result, Skip, difference, relative_distance
 
 VECTORS, LARGE = ("x", "source", "q", "k", "h", "memory.x"), 30.0
 GAIN = {"norm": 1e8, "feed_forward": 1e3}  # times as large as usual
 FAR, MIN_BALANCE = 100.0, 0.02  # how far outputs reach to one side, of how far to the other
+MIN_EFFECT = 1e-3  # of the largest output
 
 Case = tuple[Callable[[], object], dict[str, Tensor]]
+
+
+class _Cut(Norm):
+    """Lets every second channel pass, none where there is only one, times `rest` the others. Which arguments a call
+    `lacks` is added to that set."""
+
+    def __init__(self, rest: float, lacks: set[str]):
+        super().__init__()
+        self.rest, self.lacks = rest, lacks
+
+    def forward(self, x: Tensor, valid: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
+        self.lacks |= {name for name, got in (("valid", valid), ("positions", positions)) if got is None}
+        kept = np.arange(x.shape[-1]) % 2 == 1
+        return x * np.where(kept, 1.0, self.rest).astype("float32")
+
+
+@check(
+    "attention",
+    "feed_forward",
+    invariant="a norm passed to its constructor as `inner_norm` or `projection_norm` is applied; `inner_norm` "
+    "gets `valid` and `positions`",
+    consequence="a placement that needs it (Sub-LN, HybridNorm) computes something else, and its parameters never"
+    " learn; a norm over the batch counts padding",
+    hint="`self.inner_norm(context, info.valid, info.positions)` before the output projection; a class without a place "
+    "for it leaves the parameter out of its constructor",
+)
+def norms_inside(subject: ComponentUnderTest) -> Result:
+    names = [name for name in NORMS_INSIDE if subject.takes(name)]
+    for name in names:
+        lacks: set[str] = set()
+        usual, cut = (_output(subject, name, rest, lacks) for rest in (1.0, 0.0))
+        if relative_distance(usual, cut) < MIN_EFFECT:
+            return Failed(f"`{name}` is given, but what it computes changes nothing")
+        if lacks and name == "inner_norm":
+            return Failed(
+                f"`{name}` is called without `{'` and `'.join(sorted(lacks))}`: a norm over the batch needs them"
+            )
+    return Passed() if names else Skip("its constructor takes no norm")
+
+
+def _output(subject: ComponentUnderTest, name: str, rest: float, lacks: set[str]) -> np.ndarray:
+    norm = {name: lambda width: _Cut(rest, lacks)}
+    if subject.kind == "attention":
+        return AttentionProbe(subject, norms=norm).attended()
+    probe = FeedForwardProbe(subject, norms=norm)
+    return probe(probe.x)
 
 
 @check(
@@ -103,16 +151,8 @@ def _position(subject: ComponentUnderTest) -> Case:
     positions, x = position_ids(*range(6)), noise(1, 2, 6, WIDTH)
     q, k = noise(2, 2, HEADS, 6, HEAD_DIM), noise(3, 2, HEADS, 6, HEAD_DIM)
     weights = paddle.full([2, HEADS, 6, 6], 1 / 6)
-
-    def call() -> None:
-        encoding.embed(x, positions)
-        encoding.query(q, positions)
-        encoding.key(k, positions)
-        encoding.bias(positions, positions)
-        encoding.scores(q, k, positions, positions)
-        encoding.values(weights, positions, positions)
-
-    return call, {"x": x, "q": q, "k": k, "weights": weights, "positions": positions}
+    inputs = {"x": x, "q": q, "k": k, "weights": weights, "positions": positions}
+    return lambda: terms(encoding, x, q, k, weights, positions, positions), inputs
 
 
 def _head(subject: ComponentUnderTest) -> Case:

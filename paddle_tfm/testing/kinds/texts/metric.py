@@ -48,10 +48,6 @@ def many(count: int = MANY) -> list[Prediction]:
     return predictions(texts, [" ".join([PAIRS[i % 5][0]] * (1 + i % 3)) for i in range(count)])
 
 
-def _value(metric: Metric, outputs: Iterable[str]) -> float:
-    return float(metric.compute(predictions(outputs), LIKELY))
-
-
 def _better(metric: Metric, one: float, other: float) -> bool:
     """Whether `one` is better than `other` by more than rounding."""
     if abs(one - other) <= CLOSE * max(1.0, abs(one), abs(other)):
@@ -101,6 +97,9 @@ class _Texts(NamedTuple):
         return float(metric.compute(predictions(outputs, self.references), LIKELY))
 
 
+USUAL = _Texts("", REFERENCES, OUTPUTS)
+
+
 def _of_others(references: Sequence[str]) -> list[str]:
     return [*references[1:], references[0]]
 
@@ -108,7 +107,7 @@ def _of_others(references: Sequence[str]) -> list[str]:
 def _texts_that_tell(subject: ComponentUnderTest) -> _Texts:
     """Ordinary sentences; where a metric gives all of them the same, the texts of one task that it reads, if there are
     any: numbers, dates, or the targets of an installed task that needs no options."""
-    metric, usual = subject.build(), _Texts("", REFERENCES, OUTPUTS)
+    metric = subject.build()
 
     def tells(texts: _Texts) -> bool:
         others = (texts.outputs, _of_others(texts.references))
@@ -122,11 +121,11 @@ def _texts_that_tell(subject: ComponentUnderTest) -> _Texts:
                 task = subject.registry.build("task", name)
                 yield f"task {name}", [each.target for each in islice(task.examples("test"), EXAMPLES)]
 
-    if tells(usual):
-        return usual
+    if tells(USUAL):
+        return USUAL
     candidates = ((name, list(dict.fromkeys(targets))) for name, targets in of_tasks())
     texts = (_Texts(name, references, _of_others(references)) for name, references in candidates if references)
-    return next((each for each in texts if tells(each)), usual)
+    return next((each for each in texts if tells(each)), USUAL)
 
 
 @check(
@@ -169,18 +168,18 @@ def order(subject: ComponentUnderTest) -> Result:
         return Skip(ONLY_LIKELIHOOD)
     for whole in (predictions(OUTPUTS), many()):
         usual, again, reordered = (float(metric.compute(each, LIKELY)) for each in (whole, whole, whole[::-1]))
-        if not math.isclose(usual, again, rel_tol=CLOSE):
+        if not _same(usual, again):
             return Failed(f"the same examples get {usual:.6g}, and once more {again:.6g}")
-        if not math.isclose(usual, reordered, rel_tol=CLOSE, abs_tol=CLOSE):
+        if not _same(usual, reordered):
             return Failed(f"the same {len(whole)} examples in another order get {reordered:.6g} instead of {usual:.6g}")
         twice = float(metric.compute(whole + whole, TWICE))
-        if not math.isclose(usual, twice, rel_tol=CLOSE, abs_tol=CLOSE):
+        if not _same(usual, twice):
             return Failed(f"each of {len(whole)} examples twice gets {twice:.6g} instead of {usual:.6g}")
     used = subject.build()
     for outputs in ([*OUTPUTS[1:], OUTPUTS[0]], REFERENCES):  # the same texts, each beside another one first
-        _value(used, outputs)
-    fresh, after = _value(subject.build(), OUTPUTS), _value(used, OUTPUTS)
-    if not math.isclose(fresh, after, rel_tol=CLOSE, abs_tol=CLOSE):
+        USUAL.value(used, outputs)
+    fresh, after = USUAL.value(subject.build(), OUTPUTS), USUAL.value(used, OUTPUTS)
+    if not _same(fresh, after):
         return Failed(f"after other examples the same ones get {after:.6g} instead of {fresh:.6g}")
     return Passed()
 
@@ -196,7 +195,7 @@ def sums(subject: ComponentUnderTest) -> Result:
     metric = subject.build()
     if not metric.needs_search:
         values = [float(metric.compute([], likelihood)) for likelihood in (LIKELY, TWICE)]
-        if not math.isclose(*values, rel_tol=CLOSE):
+        if not _same(*values):
             return Failed(f"a split gets {values[0]:.6g}, the same split twice {values[1]:.6g}")
         return Passed()
     if type(metric).statistics is Metric.statistics:
@@ -209,7 +208,7 @@ def sums(subject: ComponentUnderTest) -> Result:
     if failed := difference(rows, alone, "rows of all predictions, and of each alone", CLOSE):
         return failed
     value, computed = float(metric.value(rows.sum(0))), float(metric.compute(whole, LIKELY))
-    if not math.isclose(value, computed, rel_tol=CLOSE, abs_tol=CLOSE):
+    if not _same(value, computed):
         return Failed(f"`value` of the sums is {value:.6g}, and `compute` {computed:.6g}")
     return Passed()
 
@@ -228,7 +227,7 @@ def asks(subject: ComponentUnderTest) -> Result:
         each._replace(reference_pieces=tuple(each.reference), hypothesis_pieces=tuple(each.hypothesis)) for each in bare
     ]
     beside = [each._replace(others=(each.hypothesis,)) for each in predictions(OUTPUTS)]
-    value = _value(metric, OUTPUTS)
+    value = USUAL.value(metric, OUTPUTS)
     if not metric.needs_search:
         likely = metric.compute([], LIKELY)
         if not _same(value, likely):

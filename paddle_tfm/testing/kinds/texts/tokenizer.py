@@ -45,6 +45,15 @@ def cut(tokenizer: Tokenizer, texts: Iterable[str]) -> dict[str, list[str]]:
     return {text: list(tokenizer.tokenize(text)) for text in texts}
 
 
+def reloaded(subject: ComponentUnderTest, tokenizer: Tokenizer) -> Tokenizer:
+    """Another one, which loads what the tokenizer saves."""
+    loaded = subject.build()
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save(Path(folder))
+        loaded.load(Path(folder))
+    return loaded
+
+
 def differs(one: dict[str, list[str]], other: dict[str, list[str]], what: str) -> Failed | None:
     """Failed with the first text that is not cut alike."""
     for text, pieces in one.items():
@@ -162,10 +171,7 @@ def same_pieces(subject: ComponentUnderTest) -> Result:
 )
 def saved(subject: ComponentUnderTest) -> Result:
     tokenizer, texts = learned(subject), (*SENTENCES, *UNSEEN)
-    with tempfile.TemporaryDirectory() as folder:
-        tokenizer.save(Path(folder))
-        loaded = subject.build()
-        loaded.load(Path(folder))
+    loaded = reloaded(subject, tokenizer)
     if failed := differs(cut(tokenizer, texts), cut(loaded, texts), "and loaded"):
         return failed
     for text, pieces in cut(tokenizer, texts).items():

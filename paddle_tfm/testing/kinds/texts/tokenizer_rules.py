@@ -11,7 +11,7 @@ import numpy as np
 
 from paddle_tfm.errors import UserError
 from paddle_tfm.protocols import Tokenizer
-from paddle_tfm.testing.kinds.texts.tokenizer import TRAINING, cut, differs
+from paddle_tfm.testing.kinds.texts.tokenizer import TRAINING, cut, differs, reloaded
 from paddle_tfm.testing.models.component_under_test import ComponentUnderTest
 from paddle_tfm.testing.report import check
 from paddle_tfm.testing.results import Failed, Passed, Result, Skip
@@ -77,11 +77,7 @@ def _cut(tokenizer: Tokenizer, texts: list[str]) -> Pieces:
 def saved_order(subject: ComponentUnderTest) -> Result:
     for letters in (SAVED_LETTERS, BREAKS):
         tokenizer, texts = _fitted(subject, _texts(0, letters)), _texts(1, letters)
-        with tempfile.TemporaryDirectory() as folder:
-            tokenizer.save(Path(folder))
-            loaded = subject.build()
-            loaded.load(Path(folder))
-        if failed := differs(_cut(tokenizer, texts), _cut(loaded, texts), "and loaded"):
+        if failed := differs(_cut(tokenizer, texts), _cut(reloaded(subject, tokenizer), texts), "and loaded"):
             return failed
     return Passed()
 

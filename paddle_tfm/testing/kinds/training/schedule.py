@@ -23,10 +23,10 @@ MIN_PEAK_SHARE = 1e-4  # of the highest rate, which the first twentieth of the s
 MANY_TIMES = 3  # as large as the changes beside it
 
 
-def _rates(subject: ComponentUnderTest) -> list[float]:
-    """The rates of the steps 1 … STEPS."""
-    schedule = subject.build(d_model=64, steps=STEPS)
-    return [schedule(step) for step in range(1, STEPS + 1)]
+def _rates(subject: ComponentUnderTest, steps: int = STEPS) -> list[float]:
+    """Those of all steps of a run."""
+    schedule = subject.build(d_model=64, steps=steps)
+    return [schedule(step) for step in range(1, steps + 1)]
 
 
 @check(
@@ -47,11 +47,11 @@ def rates(subject: ComponentUnderTest) -> Result:
             return Failed(f"step {step} of {STEPS:,}: the rate is {rate:.3g}")
     for steps in SHORT_RUNS:
         try:
-            short = subject.build(d_model=64, steps=steps)
+            short = _rates(subject, steps)
         except RecipeError:  # a warm-up of more steps, say
             continue
-        for step in range(1, steps + 1):
-            if not (np.isfinite(rate := short(step)) and rate > 0):
+        for step, rate in enumerate(short, 1):
+            if not (np.isfinite(rate) and rate > 0):
                 return Failed(f"step {step} of a run of {steps}: the rate is {rate:.3g}")
     first, highest = max(run[: STEPS // 20]), max(run)
     if first < MIN_PEAK_SHARE * highest:
@@ -72,8 +72,7 @@ def rates(subject: ComponentUnderTest) -> Result:
 def step_alone(subject: ComponentUnderTest) -> Result:
     ascending = _rates(subject)
     with as_in_another_process():
-        schedule = subject.build(d_model=64, steps=STEPS)
-        other_process = {step: schedule(step) for step in range(1, STEPS + 1)}
+        other_process = _rates(subject)
     schedule = subject.build(d_model=64, steps=STEPS)
     resumed = {step: schedule(step) for step in (*range(700, STEPS + 1), *range(1, 700))}
     again = {step: schedule(step) for step in range(STEPS, 0, -1)}
@@ -81,7 +80,7 @@ def step_alone(subject: ComponentUnderTest) -> Result:
         for other, how in (
             (resumed[step], "resumed at step 700"),
             (again[step], "called in another order"),
-            (other_process[step], "in another process"),
+            (other_process[step - 1], "in another process"),
         ):
             if rate != other:
                 return Failed(f"step {step}: the rate is {rate:.6g}, and {how} {other:.6g}")
@@ -105,8 +104,7 @@ def peak(subject: ComponentUnderTest) -> Result:
     if not subject.takes("peak"):
         return Skip("it has no option `peak`")
     for value in PEAKS:
-        schedule = subject.with_options({"peak": value}).build(d_model=64, steps=LONG_RUN)
-        highest = max(schedule(step) for step in range(1, LONG_RUN + 1))
+        highest = max(_rates(subject.with_options({"peak": value}), LONG_RUN))
         if abs(highest - value) > MAX_OFF * value:
             return Failed(f"with `peak` {value:g} the highest rate of {LONG_RUN:,} steps is {highest:.4g}")
     return Passed()
@@ -122,10 +120,10 @@ def peak(subject: ComponentUnderTest) -> Result:
 def continuous(subject: ComponentUnderTest) -> Result:
     for steps in CONTINUOUS:
         try:
-            schedule = subject.build(d_model=64, steps=steps)
+            run = _rates(subject, steps)
         except RecipeError:
             continue
-        if sentence := _jump(np.array([schedule(step) for step in range(1, steps + 1)], np.float64)):
+        if sentence := _jump(np.array(run, np.float64)):
             return Failed(sentence)
     return Passed()
 

@@ -107,16 +107,6 @@ class Sinks(Textbook):
         return self.o(together(paddle.matmul(self.drop(weights), kv.value)))
 
 
-class Capped(Textbook):
-    """Scores through cap · tanh(score / cap) (Gemma 2, arXiv:2408.00118)."""
-
-    def forward(self, x, kv, info, mask, tap):
-        q = info.encoding.query(heads(self.q(x), self.num_heads), info.positions)
-        capped_scores = paddle.matmul(q, kv.key, transpose_y=True) / math.sqrt(q.shape[-1])
-        capped_scores = mask.add_to(50.0 * paddle.tanh(capped_scores / 50.0))
-        return self.o(together(paddle.matmul(self.drop(F.softmax(capped_scores, -1)), kv.value)))
-
-
 class OwnTemperature(Textbook):
     """A learned temperature a head, exp(t) (cf. Henry et al. 2020, arXiv:2010.04245)."""
 

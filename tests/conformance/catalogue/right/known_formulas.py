@@ -52,21 +52,6 @@ class Gaussian(FeedForward):
         return self.fc2(self.drop(y))
 
 
-class Slopes(PositionalEncoding):
-    """Attention with linear biases, heads last."""
-
-    expected_failures = {"direction": "before and after are alike to it"}
-
-    def __init__(self, num_heads):
-        super().__init__()
-        slopes = np.array([2.0 ** (-8.0 * (h + 1) / num_heads) for h in range(num_heads)])
-        self.register_buffer("m", paddle.to_tensor(slopes.astype("float32")), persistable=False)
-
-    def bias(self, q_positions, k_positions):
-        apart = (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs()
-        return (-apart.unsqueeze(-1).astype(self.m.dtype) * self.m).transpose([0, 3, 1, 2])
-
-
 class Buckets(PositionalEncoding):
     """T5's relative positions, as its PyTorch code counts buckets."""
 
@@ -115,6 +100,17 @@ class Turned(PositionalEncoding):
 
     def key(self, k, positions):
         return self.turn(k, positions)
+
+
+class QuarterRotary(Turned):
+    """A quarter of the channels turned, the others left (GPT-NeoX, arXiv:2204.06745)."""
+
+    def __init__(self, head_dim):
+        super().__init__(max(2, head_dim // 4 // 2 * 2))
+        self.part = max(2, head_dim // 4 // 2 * 2)
+
+    def turn(self, x, positions):
+        return paddle.concat([super().turn(x[..., : self.part], positions), x[..., self.part :]], -1)
 
 
 class Grouped(Attention):

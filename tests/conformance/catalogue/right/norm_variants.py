@@ -10,21 +10,6 @@ def ones(layer, width):
     return layer.create_parameter([width], default_initializer=nn.initializer.Constant(1.0))
 
 
-class PlainLayerNorm(Norm):
-    """Ba et al. 2016 (arXiv:1607.06450)."""
-
-    invariances = frozenset({"scale", "shift"})
-
-    def __init__(self, d_model):
-        super().__init__()
-        self.gain, self.shift = ones(self, d_model), self.create_parameter([d_model], is_bias=True)
-
-    def forward(self, x, valid=None, positions=None):
-        centred = x - x.mean(-1, keepdim=True)
-        variance = (centred * centred).mean(-1, keepdim=True)
-        return centred / paddle.sqrt(variance + 1e-5) * self.gain + self.shift
-
-
 class UnitLength(Norm):
     """x / |x| · g · sqrt(C), one gain for all channels (Nguyen & Salazar 2019, arXiv:1910.05895)."""
 
@@ -88,32 +73,3 @@ class Arctangent(Norm):
 
     def forward(self, x, valid=None, positions=None):
         return self.gamma * paddle.atan(self.alpha * x) + self.beta
-
-
-class MaskedBatchNorm(Norm):
-    """Batch normalization over real tokens, running statistics at evaluation (Ioffe & Szegedy, arXiv:1502.03167)."""
-
-    invariances = frozenset({"channel_scale", "channel_shift"})
-    expected_failures = {
-        "causal_in_training": "in training the statistics are those of the batch",
-        "neighbours_in_training": "in training the statistics are those of the batch",
-    }
-
-    def __init__(self, d_model):
-        super().__init__()
-        self.gain, self.shift = ones(self, d_model), self.create_parameter([d_model], is_bias=True)
-        self.momentum = 0.1
-        self.register_buffer("mean", paddle.zeros([d_model]))
-        self.register_buffer("variance", paddle.ones([d_model]))
-
-    def forward(self, x, valid=None, positions=None):
-        mean, variance = self.mean, self.variance
-        if self.training:
-            weight = paddle.ones(x.shape[:2]) if valid is None else valid.astype("float32")
-            weight = (weight / paddle.clip(weight.sum(), min=1.0)).unsqueeze(-1)
-            mean = (x * weight).sum([0, 1])
-            variance = ((x - mean) ** 2 * weight).sum([0, 1])
-            with paddle.no_grad():
-                self.mean.set_value(self.mean * (1 - self.momentum) + mean * self.momentum)
-                self.variance.set_value(self.variance * (1 - self.momentum) + variance * self.momentum)
-        return (x - mean) * paddle.rsqrt(variance + 1e-5) * self.gain + self.shift

@@ -157,17 +157,6 @@ class HeavyBall(Optimizer):
         return paddle.optimizer.Momentum(0.0, self.momentum, parameters=list(parameters))
 
 
-class Warm(Schedule):
-    """Linear to the peak over `warmup` steps, then peak · sqrt(warmup / step)."""
-
-    def __init__(self, steps, peak: float = 1e-3, warmup: int = 100):
-        positive(peak=peak, warmup=warmup)
-        self.peak, self.warmup = peak, min(warmup, max(1, steps // 10))
-
-    def __call__(self, step):
-        return self.peak * min(step / self.warmup, (self.warmup / step) ** 0.5)
-
-
 class Trapezoid(Schedule):
     """Up over a tenth, flat, down to a hundredth of the peak over the last fifth (cf. arXiv:2405.18392)."""
 

@@ -26,38 +26,6 @@ class SinesThenCosines(PositionalEncoding):
         return x + paddle.concat([paddle.sin(angle), paddle.cos(angle)], -1)
 
 
-class HalfSplitRotary(PositionalEncoding):
-    """Rotary positions of channels (i, i + D/2), as in GPT-NeoX and Llama (arXiv:2104.09864)."""
-
-    def __init__(self, head_dim):
-        super().__init__()
-        steps = 10000.0 ** (-np.arange(0, head_dim, 2) / head_dim)
-        self.register_buffer("rates", paddle.to_tensor(steps), persistable=False)
-
-    def turn(self, x, positions):
-        angle = positions.unsqueeze([1, -1]).astype("float64") * self.rates
-        cos, sin = paddle.cos(angle).astype(x.dtype), paddle.sin(angle).astype(x.dtype)
-        left, right = paddle.split(x, 2, -1)
-        return paddle.concat([left * cos - right * sin, right * cos + left * sin], -1)
-
-    def query(self, q, positions):
-        return self.turn(q, positions)
-
-    def key(self, k, positions):
-        return self.turn(k, positions)
-
-
-class QuarterRotary(HalfSplitRotary):
-    """A quarter of the channels turned, the others left (GPT-NeoX, arXiv:2204.06745)."""
-
-    def __init__(self, head_dim):
-        super().__init__(max(2, head_dim // 4 // 2 * 2))
-        self.part = max(2, head_dim // 4 // 2 * 2)
-
-    def turn(self, x, positions):
-        return paddle.concat([super().turn(x[..., : self.part], positions), x[..., self.part :]], -1)
-
-
 class LogDistance(PositionalEncoding):
     """bias = −r_1 log(1 + r_2 |i − j|), r ≥ 0 learned a head (Kerple, arXiv:2205.09921)."""
 

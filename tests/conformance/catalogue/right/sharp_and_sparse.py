@@ -123,45 +123,6 @@ class SharperInLongTexts(_Softmax):
         return super().weights(scores * self.s * paddle.log(seen + 1.0), mask)
 
 
-class GroupedKeys(_Softmax):
-    """Two heads of keys and values, each for half of the heads of queries (arXiv:2305.13245)."""
-
-    supports = frozenset({"embed"})
-
-    def __init__(self, d_model, num_heads, dropout):
-        super().__init__(d_model, num_heads, dropout)
-        self.groups = 2 if num_heads % 2 == 0 else 1
-        self.k, self.v = (Linear(d_model, d_model // num_heads * self.groups) for _ in range(2))
-
-    def project(self, source, info):
-        return KeyValue(heads(self.k(source), self.groups), heads(self.v(source), self.groups))
-
-    def forward(self, x, kv, info, mask, tap):
-        which = [head * self.groups // self.num_heads for head in range(self.num_heads)]
-        key, value = (each.index_select(paddle.to_tensor(which), 1) for each in (kv.key, kv.value))
-        return super().forward(x, KeyValue(key, value), info, mask, tap)
-
-
-class OneExpert(FeedForward):
-    """A token goes to the best of four experts; one that gets no token is not called (Switch, arXiv:2101.03961)."""
-
-    expected_failures = {"trains *experts*": "an expert may have no token in a few small batches"}
-
-    def __init__(self, d_model, d_ff):
-        super().__init__()
-        self.router = Linear(d_model, 4)
-        self.experts = nn.LayerList([nn.LayerList([Linear(d_model, d_ff), Linear(d_ff, d_model)]) for _ in range(4)])
-
-    def forward(self, x, info, tap):
-        shares = F.softmax(self.router(x), -1)
-        best, out = shares.argmax(-1), paddle.zeros_like(x)
-        for i, (inner, outer) in enumerate(self.experts):
-            mine = (best == i).astype(x.dtype).unsqueeze(-1)
-            if bool(mine.any()):
-                out = out + mine * shares[..., i : i + 1] * outer(F.relu(inner(x)))
-        return out
-
-
 class TwoOfEight(FeedForward):
     """Two of eight experts, chosen tokens gathered, their shares a softmax of both (Mixtral, arXiv:2401.04088)."""
 
@@ -291,48 +252,6 @@ class WordsHeldAndBias(WordsHeld):
 
     def logits(self, h):
         return super().logits(h) + self.bias
-
-
-def apart(q_positions, k_positions):
-    return (q_positions.unsqueeze(2) - k_positions.unsqueeze(1)).abs().unsqueeze(1)  # [B|1, 1, Tq, Tk]
-
-
-class SymmetricSlopes(PositionalEncoding):
-    """ALiBi of an encoder, as its authors have it for one: slopes for both directions alike (arXiv:2108.12409)."""
-
-    def __init__(self, num_heads: int):
-        super().__init__()
-        slopes = 2.0 ** (-8.0 * paddle.arange(1, num_heads + 1) / num_heads)
-        self.register_buffer("slopes", slopes.reshape([1, -1, 1, 1]), persistable=False)
-
-    def bias(self, q_positions, k_positions):
-        return -apart(q_positions, k_positions).astype("float32") * self.slopes
-
-
-class SymmetricPowers(PositionalEncoding):
-    """−a |i − j|^p with a and p trained a head (Kerple, arXiv:2205.09921)."""
-
-    def __init__(self, num_heads: int):
-        super().__init__()
-        start = nn.initializer.Constant(0.5)
-        self.a = keep_initial(self.create_parameter([num_heads, 1, 1], default_initializer=start))
-        self.p = keep_initial(self.create_parameter([num_heads, 1, 1], default_initializer=start))
-
-    def bias(self, q_positions, k_positions):
-        far = paddle.log1p(apart(q_positions, k_positions).astype("float32"))
-        return -F.softplus(self.a) * (paddle.exp(F.sigmoid(self.p) * far) - 1.0)
-
-
-class SymmetricBuckets(PositionalEncoding):
-    """A trained bias for each distance up to 15, whichever side it is."""
-
-    def __init__(self, num_heads: int):
-        super().__init__()
-        self.table = self.create_parameter([16, num_heads], default_initializer=nn.initializer.Normal(0.0, 0.5))
-
-    def bias(self, q_positions, k_positions):
-        bucket = apart(q_positions, k_positions).clip(max=15)
-        return F.embedding(bucket[:, 0], self.table).transpose([0, 3, 1, 2])
 
 
 class Lines(PositionalEncoding):
