@@ -26,19 +26,6 @@ def at(x, valid=None):
     return TokenInfo(PositionalEncoding(), positions, paddle.ones(x.shape[:2], "bool") if valid is None else valid)
 
 
-def test_biases_stay_in_evaluation_without_gradients_and_over_padding():
-    moe, x = make(), tensor(2, 6, C)
-    moe.eval()
-    moe(x, at(x), Tap())
-    moe.train()
-    with paddle.no_grad():
-        moe(x, at(x), Tap())
-    moe(x, at(x, paddle.zeros([2, 6], "bool")), Tap())
-    assert not moe.balance.numpy().any()
-    moe(x, at(x), Tap())
-    assert set(np.abs(np.round(moe.balance.numpy(), 7))) <= {np.float32(0.001), 0} and moe.balance.numpy().any()
-
-
 def test_a_step_of_several_batches_moves_the_biases_once():
     """Against the load of all of them, selected by one b; the next step goes on from there (2408.15664, algorithm 1)."""
     batches = [tensor(2, 6, C, seed=seed) for seed in range(4)]

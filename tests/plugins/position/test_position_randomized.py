@@ -7,8 +7,6 @@ import pytest
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.randomness import random_context
 from paddle_tfm_plugins.position.alibi import ALiBi
-from paddle_tfm_plugins.position.fire import FIRE
-from paddle_tfm_plugins.position.learned import Learned
 from paddle_tfm_plugins.position.randomized import Randomized
 from paddle_tfm_plugins.position.rotary import Rotary
 from paddle_tfm_plugins.position.shaw import Shaw
@@ -28,30 +26,12 @@ def draws(seed):
     return lambda: np.random.default_rng(seed)
 
 
-class Plus(PositionalEncoding):
-    """Adds a constant to positions."""
-
-    def remap(self, positions, draw):
-        return positions + 1000
-
-
 def test_every_choice_is_as_likely():
     """Two of [0, 4): six choices, of which 1,200 draws give each about 200 times."""
     encoding, counts = around(Sinusoidal(4), longest=4), dict.fromkeys(itertools.combinations(range(4), 2), 0)
     for seed in range(1200):
         counts[tuple(encoding.remap(POSITIONS[:, :2], draws(seed)).numpy()[0].tolist())] += 1
     assert min(counts.values()) > 200 - 5 * 13 and max(counts.values()) < 200 + 5 * 13  # 13: the standard deviation
-
-
-def test_longer_than_the_range_stays():
-    for longest in (5, 3):
-        drawn = around(Sinusoidal(4), longest=longest).remap(POSITIONS, draws(1))
-        np.testing.assert_array_equal(drawn.numpy(), POSITIONS.numpy())
-
-
-def test_what_is_inside_maps_on():
-    drawn = around(Plus(), longest=9).remap(POSITIONS, draws(1)).numpy()
-    np.testing.assert_array_equal(drawn, around(Sinusoidal(4), longest=9).remap(POSITIONS, draws(1)).numpy() + 1000)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -72,41 +52,6 @@ def test_each_way_is_the_other_encodings_at_these_positions(training):
         assert encoding.uses() == inside.uses() and encoding.per_layer == inside.per_layer
     nothing = around(PositionalEncoding())
     assert nothing.bias(at, at) is None and nothing.scores(q, q, at, at) is None and nothing.values(q, at, at) is None
-
-
-def test_in_evaluation_positions_stand_a_stride_apart():
-    np.testing.assert_array_equal(around(Rotary(4), stride=3).remap(POSITIONS, None).numpy(), POSITIONS.numpy() * 3)
-    within = around(Plus(), stride=3).remap(POSITIONS, None)
-    np.testing.assert_array_equal(within.numpy(), POSITIONS.numpy() * 3 + 1000)
-
-
-def test_what_goes_by_position_stands_in_evaluation_where_it_stands_in_training(make_model, make_batch):
-    """The other encodings of a chain, cross-attention and a window see positions `stride` apart: as under positions
-    that were drawn at that distance."""
-    position = "model.position={encoder: &p {name: chain, parts: [{name: randomized, encoding: sinusoidal, longest: 64}, alibi]}, decoder: *p, cross: t5}"  # fmt: skip
-    model, batch = (
-        make_model(position, "model.attention={self: {name: local, window: 3}, cross: multihead}"),
-        make_batch(),
-    )
-    seen = {name: [] for name in ("alibi", "t5", "local")}
-
-    def watch(name, layer, method, pick):
-        inside = getattr(layer, method)
-
-        def watched(*arguments):
-            seen[name] += [tuple(each.numpy()[0].tolist()) for each in pick(arguments)]
-            return inside(*arguments)
-
-        object.__setattr__(layer, method, watched)
-
-    watch("alibi", model.decoder.encodings[0].parts[1], "bias", lambda arguments: arguments)
-    watch("t5", model.decoder.cross_encodings[0], "bias", lambda arguments: arguments)
-    attention = model.decoder.layers[0].self_attention
-    watch("local", attention, "forward", lambda arguments: [arguments[2].positions])
-    with paddle.no_grad():
-        model(batch)
-    text, source = tuple(range(0, 12, 2)), tuple(range(0, 10, 2))
-    assert set(seen["alibi"]) == {text} and set(seen["t5"]) == {text, source} and set(seen["local"]) == {text}
 
 
 RELATIVE = {
@@ -172,19 +117,6 @@ def test_an_encoding_at_drawn_distances(name):
         np.testing.assert_allclose(values.numpy()[:, :, 2], total, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("inside", [Sinusoidal(4), Rotary(4), FIRE(3), PositionalEncoding()])
-def test_distances_are_drawn_for_differences_alone(inside):
-    with pytest.raises(ValueError, match="distances can be drawn for an encoding that goes by differences"):
-        around(inside, drawn="distances")
-
-
-def test_defaults():
-    assert (around(Sinusoidal(4)).longest, around(Sinusoidal(4)).stride) == (32, 1)
-    assert (around(Sinusoidal(4), longest=100).longest, around(Sinusoidal(4), longest=100).stride) == (100, 3)
-    assert around(Sinusoidal(4), longest=16).stride == 1
-    assert around(Sinusoidal(4), longest=100, stride=7).stride == 7
-
-
 def test_a_training_step_is_drawn_for_each_stack_and_evaluation_is_not(make_model, make_batch):
     """In a model: a function of (seed, step), other positions in both stacks, and none drawn outside training."""
     model, batch = make_model("model.position={name: randomized, encoding: sinusoidal, longest: 500}"), make_batch()
@@ -207,11 +139,3 @@ def test_a_training_step_is_drawn_for_each_stack_and_evaluation_is_not(make_mode
     assert source == sorted(set(source)) and target == sorted(set(target)) and max(source + target) > 100
     model.eval()
     assert positions(1) == positions(2) == [[15 * p for p in range(5)], [15 * p for p in range(6)]]  # 500 // 32
-
-
-def test_contract():
-    encoding = around(Learned(4, 32))
-    assert [name for name, _ in encoding.named_parameters()] == ["encoding.weight"]
-    for name in ("longest", "stride"):
-        with pytest.raises(ValueError, match=f"`{name}` must be at least 1, but is 0"):
-            around(Sinusoidal(4), **{name: 0})
