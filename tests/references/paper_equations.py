@@ -282,12 +282,12 @@ def feed_forward_relu(x, w, inner=None):
     return _two_matrices(x, w, lambda y: np.maximum(0, y), inner)
 
 
-def feed_forward_gelu(x, w, inner=None):
+def feed_forward_gelu(x, w):
     """GELU(x) = x Φ(x), 1606.08415, section 2 (the exact one), between two matrices."""
-    return _two_matrices(x, w, lambda y: y * normal_cdf(y), inner)
+    return _two_matrices(x, w, lambda y: y * normal_cdf(y))
 
 
-def _two_matrices(x, w, activation, inner):
+def _two_matrices(x, w, activation, inner=None):
     y = activation(affine(x, w["inner.weight"], w.get("inner.bias")))
     y = y if inner is None else inner(y)
     return affine(y, w["output.weight"], w.get("output.bias"))

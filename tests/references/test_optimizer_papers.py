@@ -383,29 +383,6 @@ def test_initial_values_have_the_papers_distribution(registry, rng, name, role, 
 
 
 @pytest.mark.parametrize(
-    "spec, cdf",
-    [
-        ({"name": "normal", "std": 0.5}, lambda x: paper.normal_cdf(x / 0.5)),
-        ({"name": "uniform", "low": -1.0, "high": 3.0}, functools.partial(paper.uniform_cdf, low=-1.0, high=3.0)),
-    ],
-    ids=["normal", "uniform"],
-)
-def test_options_of_initial_values(registry, rng, spec, cdf):
-    drawn = registry.build("initializer", spec, d_model=48).draw(rng, [100, 100], "weight")
-    distance, critical = paper.kolmogorov_distance(drawn, cdf)
-    assert distance < critical
-
-
-@pytest.mark.parametrize("maps, exponent", [("output", -1.0), ("hidden", -0.5), ("input", -0.5)])
-def test_mup_draws_an_output_smaller(registry, rng, maps, exponent):
-    """2203.03466, table 3: variance 1/fan_in² of output weights, 1/fan_in of the others."""
-    site, shape = ParameterSite("a.matrix", maps=maps), [48, 500]
-    drawn = registry.build("initializer", "mup", d_model=48).draw_at(site, rng, shape, "weight")
-    distance, critical = paper.kolmogorov_distance(drawn, lambda x: paper.normal_cdf(x / 48**exponent))
-    assert distance < critical
-
-
-@pytest.mark.parametrize(
     "maps, shape, role, factor, expected",
     [
         ("hidden", (48, 48), "weight", 1.0, 12 / 48),

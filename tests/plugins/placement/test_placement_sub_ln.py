@@ -17,8 +17,10 @@ def test_cross_attention_is_left_alone_as_in_the_authors_code(make_model, in_cro
         assert (layer.cross_attention.inner_norm is not None) is in_cross
         for name, branch in layer.branches().items():
             expected = gain if in_cross or name != "cross" else 1.0
-            ours, theirs = branch.branch_weights()[0].numpy(), other.branches()[name].branch_weights()[0].numpy()
-            np.testing.assert_allclose(ours, theirs * expected, rtol=1e-6)
+            both = branch.branch_weights(), other.branches()[name].branch_weights()
+            assert len(both[0]) == 2  # value and output; both matrices of a feed-forward
+            for ours, theirs in zip(*both):
+                np.testing.assert_allclose(ours.numpy(), theirs.numpy() * expected, rtol=1e-6)
 
 
 def test_an_attention_without_room_for_the_norm_may_stand_in_cross_attention(make_model):
