@@ -86,16 +86,6 @@ def test_what_is_wrong_with_a_comparison_is_said_before_anything_is_trained(tmp_
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_recipe_that_leaves_out_what_it_may_is_sound(tmp_path, capsys):
-    file = tmp_path / "mine.yaml"
-    text = "model: {norm: {name: layer}}\nvariants: {a: {model.norm: {encoder: {self: rms}}}}\n"
-    file.write_text(HEAD + text, "utf-8")
-    with pytest.raises(SystemExit) as left:
-        main(["check", str(file)])
-    assert left.value.code == 0
-    assert "is sound" in capsys.readouterr().out
-
-
 # overrides, and the start of the line that must be said: where what is to be mended was written
 PLACES = {
     "heads": (["model.num_heads=3"], "command line  model.attention"),

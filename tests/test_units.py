@@ -81,11 +81,6 @@ def test_what_values_a_metric_may_have(unit, higher, ends):
     assert units.bounds(unit, higher) == ends
 
 
-def test_ticks_are_as_short_as_they_can_be():
-    assert [units.tick(value, "%") for value in (0.5, 0.995, 1.0)] == ["50%", "99.5%", "100%"]
-    assert [units.tick(value) for value in (0.5, 20.0, 5000.0)] == ["0.5", "20", "5000"]
-
-
 def test_a_metric_with_an_unknown_unit_is_refused_where_it_is_written():
     with pytest.raises(ValueError, match=r"^`unit` of the metric Speed must be one of '', '%', 'points', but is 'ms'$"):
 
@@ -93,10 +88,6 @@ def test_a_metric_with_an_unknown_unit_is_refused_where_it_is_written():
             """Milliseconds."""
 
             unit = "ms"
-
-
-def test_words_are_listed_as_in_a_sentence():
-    assert [units.listed(words) for words in (["a"], ["a", "b"], (3, 5, 8))] == ["a", "a and b", "3, 5 and 8"]
 
 
 @pytest.mark.parametrize(("text", "number"), [("7", 7), (" 12 ", None), ("007", 7)])

@@ -195,12 +195,6 @@ def test_a_run_that_is_not_there_is_one_sentence_and_exit_status_2():
     assert done.returncode == 2 and "nowhere: no run is here" in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.reliability
-def test_a_process_that_dies_is_quoted(tmp_path):
-    with pytest.raises(RuntimeError, match=r"(?s)'ours' ended.*request\.json"):
-        process.Process("ours", "Training", tmp_path)
-
-
 def test_a_library_that_lacks_another_is_named_with_what_to_install(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("")
     (tmp_path / "joeynmt").mkdir()

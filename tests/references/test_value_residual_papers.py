@@ -1,4 +1,4 @@
-"""Value residuals inside a model: what the layers of a pass share, at once and step by step, and where it ends."""
+"""Value residuals inside a model: what the layers of a pass share."""
 
 import numpy as np
 import paper_equations as paper
@@ -8,7 +8,6 @@ HEADS = 2
 DEEP = ["model.encoder_layers=3", "model.decoder_layers=3"]
 SHIFTED = "{self: {name: value_residual, first: 2.0, own: 0.7}, cross: multihead}"
 LEARNED = "{self: {name: value_residual, learned: true}, cross: multihead}"
-POSITIONS = ["model.position=sinusoidal", "model.position=rotary", "model.position=shaw"]  # shaw: one for each layer
 
 
 def drawn(model):
@@ -47,7 +46,7 @@ def heads_of(q, k, v, allowed):
 @pytest.mark.parametrize("attention", [SHIFTED, LEARNED], ids=["fixed", "learned"])
 def test_values_are_mixed_with_the_first_layers(make_model, make_batch, attention):
     """2410.17897: V'_n = λ_1 V_1 + λ_2 V_n, with V_1 those of the same stack, in one pass of training."""
-    model, batch = drawn(make_model(*DEEP, f"model.attention={attention}", POSITIONS[0])), make_batch()
+    model, batch = drawn(make_model(*DEEP, f"model.attention={attention}")), make_batch()
     of_encoder, of_decoder = watched(model.encoder), watched(model.decoder)
     model(batch)
     for stack, seen, valid, causal in (
