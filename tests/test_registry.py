@@ -17,7 +17,7 @@ from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.hookspecs import KINDS, hookimpl
 from paddle_tfm.options import parameters
 from paddle_tfm.plugins import Plugins
-from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, Task
+from paddle_tfm.protocols import Norm, PositionalEncoding, Task
 from paddle_tfm.registry import Registry
 
 
@@ -73,9 +73,6 @@ class Typed(Task):
         text: str = "",
     ):
         self.got = {"pair": pair, "names": names, "rows": rows, "mode": mode, "ranges": ranges, "anything": anything}
-
-
-SITE = LayerSite("decoder", "self", 0, 1, 1)
 
 
 def function():

@@ -116,27 +116,6 @@ def test_a_failure_costs_one_cell_and_a_death_a_few_tries(nodes, tmp_path, super
     assert sentence.startswith("2: on ") and sentence.endswith("SIGKILL; it is started again (1 of 1)")
 
 
-def test_a_stop_is_passed_on_and_waits_for_what_is_saved(nodes, tmp_path, supervisor):
-    saves = "trap 'sleep 1; echo saved >> saved; exit 130' TERM; touch begun; while :; do sleep 0.1; done"
-    cells = cells_of(tmp_path, saves, saves, "touch never", "touch never")
-    supervisor.stopped = lambda: len(list(tmp_path.glob("*/begun"))) == 2
-    assert list(executor(nodes).run(cells, supervisor)) == []
-    assert [file.read_text() for file in tmp_path.glob("*/saved")] == ["saved\n"] * 2
-    assert not list(tmp_path.glob("*/never"))
-
-
-def test_nothing_is_left_behind_by_an_exception(nodes, tmp_path):
-    pids = []
-
-    def interrupt(pid, parent):
-        pids.append(pid)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        list(executor(nodes).run(cells_of(tmp_path, ONCE), Acts(tmp_path, "0", interrupt)))
-    assert not is_alive(pids[0])
-
-
 def test_a_worker_that_is_killed_takes_its_cell_along_which_is_started_again(nodes, tmp_path):
     supervisor = Acts(tmp_path, "0", lambda pid, parent: os.kill(parent, signal.SIGKILL))
     cells = cells_of(tmp_path, ONCE, "finish")

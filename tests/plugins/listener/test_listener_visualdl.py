@@ -13,7 +13,7 @@ from paddle_tfm.runs import checkpoint
 from paddle_tfm.train.trainer import Interrupted
 from paddle_tfm_plugins.listener._visualdl_images import END
 from paddle_tfm_plugins.listener._visualdl_picture import CELL, LEFT, NAMED_CELL, TOP, Axes, corner, draw
-from paddle_tfm_plugins.listener._visualdl_records import HEADER, read_records
+from paddle_tfm_plugins.listener._visualdl_records import read_records
 
 
 def logged(run) -> dict[tuple, Record]:
@@ -39,18 +39,6 @@ def test_what_a_killed_process_left_half_written_is_skipped(make_trainer):
     whole = [*read_records(file.parent)]
     file.write_bytes(file.read_bytes()[:-3])
     assert [*read_records(file.parent)] == whole[:-1]
-
-
-def test_what_is_no_record_ends_the_reading(tmp_path):
-    """A record that claims to be large, one of several values, and one without a length."""
-    file, sound = tmp_path / "vdlrecords.1.log", Record()
-    sound.values.add(id=1, tag="a", value=0.5)
-    one = HEADER.pack(sound.ByteSize()) + sound.SerializeToString()
-    two = Record(values=[*sound.values, *sound.values])
-    several = b"".join(HEADER.pack(each.ByteSize()) + each.SerializeToString() for each in (two, sound))
-    for more, expected in ((b"", 1), (several, 2), (HEADER.pack(2**62) + b"x", 1), (HEADER.pack(0), 1)):
-        file.write_bytes(one + more)
-        assert [*read_records(tmp_path)] == [sound] * expected
 
 
 def test_histograms_are_numpys_of_weights_and_of_the_gradients_of_the_last_update(make_trainer):
