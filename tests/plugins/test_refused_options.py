@@ -70,10 +70,6 @@ BY_OPTIONS = {
         ("nope_hybrid", {"every": 1}, "`every` must be at least 2, but is 1"),
         ("nope_hybrid", {"encoding": "learned"}, "but is added to the embeddings"),
         *(("randomized", {"encoding": "sinusoidal", name: 0}, f"`{name}` must be at least 1, but is 0") for name in ("longest", "stride")),
-        *(
-            ("randomized", {"encoding": name, "drawn": "distances"}, "distances can be drawn for an encoding that goes by differences")
-            for name in ("sinusoidal", "rotary", "fire")
-        ),
         ("chain", {"parts": []}, "`parts` must hold at least one encoding, but is empty"),
         ("cope", {"positions": 1}, "`positions` must be in [2, 1000000], but is 1"),
         ("fire", {"width": 0}, "`width` must be at least 1, but is 0"),

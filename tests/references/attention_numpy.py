@@ -12,9 +12,8 @@ from feed_forward_numpy import canon_layer
 from paper_equations import multi_head_attention as full_width_heads
 from paper_equations import multi_head_attention as multihead
 from paper_equations import multi_head_linear_attention as linear
-from paper_equations import single_head_attention as single_head
 
-__all__ = ["full_width_heads", "linear", "multihead", "single_head"]
+__all__ = ["full_width_heads", "linear", "multihead"]
 
 
 def project(t, w, name):
@@ -29,6 +28,18 @@ def columns(x, head, width):
 def join(heads, w, inner=None):
     together = np.concatenate(heads, -1)
     return project(together if inner is None else inner(together), w, "output")
+
+
+def single_head(x, source, w, allowed):
+    """One head without an output matrix: 1706.03762, equation 1, over projections."""
+    return np.stack(
+        [
+            paper.scaled_dot_product_attention(
+                project(x[b], w, "query"), project(source[b], w, "key"), project(source[b], w, "value"), allowed[b]
+            )
+            for b in range(len(x))
+        ]
+    )
 
 
 def grouped_query(x, source, w, allowed, *, heads, kv_heads, look=None):

@@ -7,6 +7,7 @@ import pytest
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.randomness import random_context
 from paddle_tfm_plugins.position.alibi import ALiBi
+from paddle_tfm_plugins.position.fire import FIRE
 from paddle_tfm_plugins.position.randomized import Randomized
 from paddle_tfm_plugins.position.rotary import Rotary
 from paddle_tfm_plugins.position.shaw import Shaw
@@ -115,6 +116,12 @@ def test_an_encoding_at_drawn_distances(name):
             total = total + inside.values(weights[:, :, i : i + 1, j : j + 1], here, there).numpy()[:, :, 0]
     if values is not None:
         np.testing.assert_allclose(values.numpy()[:, :, 2], total, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("inside", [Sinusoidal(4), Rotary(4), FIRE(3), PositionalEncoding()])
+def test_distances_are_drawn_for_differences_alone(inside):
+    with pytest.raises(ValueError, match="distances can be drawn for an encoding that goes by differences"):
+        around(inside, drawn="distances")
 
 
 def test_a_training_step_is_drawn_for_each_stack_and_evaluation_is_not(make_model, make_batch):
