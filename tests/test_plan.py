@@ -139,12 +139,6 @@ def test_one_instance_does_not_see_what_another_did_to_its_options():
     assert plan.build().items == ["a"]
 
 
-def test_plans_of_all_seeds_share_their_components(registry):
-    one, two = check(load_recipe("base", [*SMALL, "seeds=[1, 2]"]), registry)
-    assert (one.run.seed, two.run.seed) == (1, 2)
-    assert one.components is two.components
-
-
 def test_expected_failures_are_said_once_for_a_decoder(registry):
     recipe = load_recipe(
         "base", [*SMALL, "model.norm={encoder: batch, decoder: batch}", "seeds=[1, 2]", "train.batches=mixed"]

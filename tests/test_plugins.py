@@ -117,11 +117,6 @@ def test_a_misspelt_hook_is_refused_with_the_nearest_name(file):
     assert "plugin 'mine': unknown hook 'register_norm'; did you mean 'register_norms'? Known: on_" in message
 
 
-def test_functions_without_hookimpl_may_have_any_name(file):
-    helpers = "\ndef register_norm():\n    return {}\n\ndef on_stepend(run):\n    pass\n"
-    assert Registry(create_plugins([file(GOOD + helpers)])).names("norm").count("mine") == 1
-
-
 def test_a_wrong_argument_is_refused_in_one_line(file):
     message = refusal(file("from paddle_tfm import hookimpl\n@hookimpl\ndef on_step_end(run, stp): pass\n"))
     assert "on_step_end" in message
