@@ -346,25 +346,13 @@ def wsd(step, steps, peak, warmup, decay, floor):
     return peak + (floor - peak) * (step - stable_until) / (end - stable_until)
 
 
-def adam(theta, gradients, rates, beta1, beta2, eps):
-    """1412.6980, algorithm 1: θ after each gradient, with the rate α of each step."""
-    m, v, path = np.zeros_like(theta), np.zeros_like(theta), []
-    for t, (g, alpha) in enumerate(zip(gradients, rates), start=1):
-        m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g**2
-        theta = theta - alpha * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps)
-        path.append(theta)
-    return path
-
-
-def adamw(theta, gradients, multipliers, beta1, beta2, eps, weight_decay, alpha=1.0):
-    """1711.05101, algorithm 2, lines 5 to 12: θ ← θ − η_t (α m̂ / (sqrt(v̂) + ε) + λ θ), η_t the schedule's multiplier.
-
-    With α = 1 the multiplier is the learning rate and scales the decay too, as libraries write it.
-    """
+def adamw(theta, gradients, multipliers, beta1, beta2, eps, weight_decay):
+    """1711.05101, algorithm 2, lines 5 to 12: θ ← θ − η_t (m̂ / (sqrt(v̂) + ε) + λ θ), α being 1, as libraries write it;
+    with λ = 0 Adam, 1412.6980, algorithm 1."""
     m, v, path = np.zeros_like(theta), np.zeros_like(theta), []
     for t, (g, eta) in enumerate(zip(gradients, multipliers), start=1):
         m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g**2
-        adaptive = alpha * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps)
+        adaptive = (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps)
         theta = theta - eta * (adaptive + weight_decay * theta)
         path.append(theta)
     return path

@@ -22,7 +22,7 @@ SHAPES = {  # by the names that the engine gives: `muon` tells the stacks' matri
 
 def adam(path, theta, gradients, rates, beta1=0.9, beta2=0.98, epsilon=1e-9):
     """The constants are those of 1706.03762, section 5.3."""
-    return paper.adam(theta, gradients, rates, beta1, beta2, epsilon)
+    return paper.adamw(theta, gradients, rates, beta1, beta2, epsilon, 0.0)
 
 
 def adamw(path, theta, gradients, rates, beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.01):
