@@ -1,5 +1,5 @@
-"""What neither a formula nor the kit sees of attentions: the weights of their branch, what is dropped of a difference, and
-memory."""
+"""What neither a formula nor the kit sees of attentions: the weights of their branch, what is dropped of a difference,
+neighbours, and memory."""
 
 import numpy as np
 import paddle
@@ -19,8 +19,8 @@ BRANCHES = {  # name → how many matrices scale what it gives
 def made(registry):
     """An attention of 8 channels, its parameters drawn, without biases."""
 
-    def make(name, heads=2, **options):
-        givens = {"d_model": 8, "num_heads": heads, "dropout": 0.0, "max_length": 16, "site": SITE}
+    def make(name, heads=2, site=SITE, **options):
+        givens = {"d_model": 8, "num_heads": heads, "dropout": 0.0, "max_length": 16, "site": site}
         attention, rng = registry.build("attention", {"name": name, **options}, **givens), np.random.default_rng(0)
         for key, parameter in attention.named_parameters():
             scale = 0.0 if key in ("value.bias", "output.bias") else 0.5
@@ -30,8 +30,10 @@ def made(registry):
     return make
 
 
-def attend(attention, x):
-    here = TokenInfo(PositionalEncoding(), paddle.arange(x.shape[1]).unsqueeze(0), paddle.ones(x.shape[:2], "bool"))
+def attend(attention, x, positions=None, valid=None):
+    positions = paddle.arange(x.shape[1]) if positions is None else paddle.to_tensor(positions)
+    valid = paddle.ones(x.shape[:2], "bool") if valid is None else paddle.to_tensor([valid]).astype("bool")
+    here = TokenInfo(PositionalEncoding(), positions.unsqueeze(0), valid)
     mask = Mask(here.positions, here.positions, here.valid, True)
     return attention(x, attention.project(x, here), here, mask, Tap()).numpy()
 
@@ -62,6 +64,42 @@ def test_dropout_falls_on_the_difference_of_two_softmaxes(made):
     gone = (heads == 0).all(-1)
     assert 0 < gone.sum() < len(gone)
     np.testing.assert_allclose(heads[~gone], whole[~gone], rtol=1e-2)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_neighbours_of_a_convolution_are_those_at_neighbouring_positions(made, dynamic):
+    """Padding before, between and behind the tokens changes nothing; what is out of reach is not seen."""
+    attention, x, junk = (
+        made("convolution", kernel=3, dynamic=dynamic),
+        paddle.randn([1, 3, 8]),
+        30 * paddle.ones([1, 1, 8]),
+    )
+    spread = paddle.concat([junk, x[:, :1], junk, x[:, 1:], junk], 1)
+    moved = attend(attention, spread, [9, 5, 7, 6, 7, 8], [0, 1, 0, 1, 1, 0])
+    np.testing.assert_allclose(moved[:, [1, 3, 4]], attend(attention, x), rtol=1e-4, atol=1e-5)
+    alone = np.concatenate([attend(attention, x[:, i : i + 1]) for i in range(3)], 1)
+    np.testing.assert_allclose(attend(attention, x, [0, 10, 20]), alone, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("sublayer", ["self", "cross"])
+def test_a_row_that_sees_nothing_passes_large_gradients_on_as_zeros(made, sublayer):
+    attention, x = made("linear", site=LayerSite("decoder", sublayer, 0, 1, 1)), paddle.randn([1, 2, 8])
+    x.stop_gradient = False
+    here = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.zeros([1, 2], "bool"))
+    mask = Mask(here.positions, here.positions, here.valid, sublayer == "self")
+    (attention(x, attention.project(x, here), here, mask, Tap()) * 1e12).sum().backward()
+    for tensor in (x, attention.query.weight, attention.key.weight, attention.value.weight):
+        np.testing.assert_array_equal(tensor.grad.numpy(), 0.0)
+
+
+def test_the_past_of_linear_attention_has_one_size(made):
+    attention, state, sizes = made("linear"), None, set()
+    for t in range(4):
+        here = TokenInfo(PositionalEncoding(), paddle.full([1, 1], t, "int64"), paddle.ones([2, 1], "bool"))
+        new = attention.project(paddle.randn([2, 1, 8]), here)
+        state = new if state is None else state.extend(new)
+        sizes.add((*state.key.shape, *state.value.shape, *(state.past.outer.shape if t else [2, 2, 4, 4])))
+    assert len(sizes) == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"mode": "random"}, {"mode": "random", "rank": 3}], ids=str)

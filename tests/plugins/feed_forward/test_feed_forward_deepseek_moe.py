@@ -26,6 +26,17 @@ def at(x, valid=None):
     return TokenInfo(PositionalEncoding(), positions, paddle.ones(x.shape[:2], "bool") if valid is None else valid)
 
 
+def test_biases_stay_and_no_loss_is_added_in_evaluation(registry):
+    moe, x, tap = make(), tensor(2, 6, C), Tap()
+    for each in (moe, registry.build("feed_forward", "mixture_of_experts", d_model=C, d_ff=F)):
+        each.eval()
+        each(x, at(x), tap)
+    moe.train()
+    with paddle.no_grad():
+        moe(x, at(x), Tap())
+    assert not moe.balance.numpy().any() and not tap.aux_losses
+
+
 def test_a_step_of_several_batches_moves_the_biases_once():
     """Against the load of all of them, selected by one b; the next step goes on from there (2408.15664, algorithm 1)."""
     batches = [tensor(2, 6, C, seed=seed) for seed in range(4)]

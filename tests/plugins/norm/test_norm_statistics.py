@@ -1,5 +1,5 @@
-"""Running statistics: how far they are from a batch's own (`discrepancy`), a block of `pooling` that fails, `cumulative`, and
-half precision."""
+"""Running statistics: how far they are from a batch's own (`discrepancy`), a block of `pooling` that fails, `cumulative`, too
+few tokens, and half precision."""
 
 import numpy as np
 import paddle
@@ -80,6 +80,24 @@ def test_cumulative_is_the_mean_over_batches():
     variances = [x.var(0, ddof=1) for x in batches]
     np.testing.assert_allclose(norm.running_variance.numpy(), np.mean(variances, 0), rtol=1e-5)
     assert norm.state_dict()["batches"].item() == 2.0
+
+
+@pytest.mark.parametrize("name, count", [("batch", 0), ("batch", 1), ("power", 0)])
+def test_too_few_tokens_use_the_running_values_and_move_none(registry, name, count):
+    norm, reference = (registry.build("norm", name, d_model=3) for _ in range(2))
+    for each in (norm, reference):
+        for i, (_, tensor) in enumerate(each.named_buffers()):
+            tensor.set_value(np.abs(draw(*tensor.shape, seed=i + 1)).astype(tensor.numpy().dtype))
+    reference.eval()
+    x = paddle.to_tensor(draw(1, 3, 3).astype("float32"), stop_gradient=False)
+    valid = paddle.to_tensor([[i < count for i in range(3)]])
+    y = norm(x, valid)
+    y.sum().backward()
+    np.testing.assert_allclose(y.numpy(), reference(x, valid).numpy(), rtol=1e-5)
+    ours = {part: value.numpy() for part, value in norm.named_buffers() if part != "passes"}
+    for part, value in reference.named_buffers():
+        np.testing.assert_array_equal(ours.get(part, value.numpy()), value.numpy())
+    assert np.isfinite(x.grad.numpy()).all()
 
 
 @pytest.mark.parametrize("name", ["dyt", "group", "rms", "scale", "batch", "power"])

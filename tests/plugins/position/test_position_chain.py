@@ -2,7 +2,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_tfm.protocols import LayerSite
+from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm_plugins.position.alibi import ALiBi
 from paddle_tfm_plugins.position.chain import Chain
 from paddle_tfm_plugins.position.learned import Learned
@@ -26,6 +26,22 @@ def test_embed_and_rotation_in_turn():
     for way in ("query", "key"):
         expected = getattr(fast, way)(getattr(slow, way)(q, POSITIONS), POSITIONS).numpy()
         np.testing.assert_array_equal(getattr(chain, way)(q, POSITIONS).numpy(), expected)
+
+
+class Times(PositionalEncoding):
+    """Multiplies positions, and adds a constant to them: an order can be seen."""
+
+    def __init__(self, factor, shift):
+        super().__init__()
+        self.factor, self.shift = factor, shift
+
+    def remap(self, positions, draw):
+        return positions * self.factor + self.shift + draw()
+
+
+def test_remap_in_turn():
+    chain = Chain([Times(2, 1), NoPosition(), Times(3, 0)])
+    np.testing.assert_array_equal(chain.remap(POSITIONS, lambda: 1).numpy()[0], (np.arange(5) * 2 + 2) * 3 + 1)
 
 
 def test_bias_scores_and_values_are_sums():
