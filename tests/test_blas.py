@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -74,17 +72,13 @@ def python(script: str, **variables: str) -> subprocess.CompletedProcess:
 
 LOADING = """
 from paddle_tfm import UserError, blas, runtime
-blas.Processor.setting = {setting!r}  # as on a processor that is not Intel's
-for name in [blas.VARIABLE]:
-    runtime.os.environ.pop(name, None)
+blas.Processor.setting = "5"  # as on a processor that is not Intel's
+runtime.os.environ.pop(blas.VARIABLE, None)
 runtime.SETTINGS.clear()
 runtime.prepare()
-calls = []
-deviation = blas.deviation
-blas.deviation = lambda: calls.append({deviation}) or calls[-1]
+blas.deviation = lambda: 3e-3
 try:
     runtime.load_paddle()
-    print(runtime.os.environ.get(blas.VARIABLE), calls)
 except UserError as error:
     print(error)
 """
@@ -94,11 +88,7 @@ needs_avx2 = pytest.mark.skipif("avx2" not in blas.Processor.read().paths, reaso
 @pytest.mark.reliability
 @needs_avx2
 def test_a_path_that_we_set_is_checked_before_it_is_used():
-    done = python(LOADING.format(setting="5", deviation="deviation()"))
-    value, error = done.stdout.strip().split(" ")
-    assert value == "5", done.stderr
-    assert 0 < float(error.strip("[]")) < 1e-6
-    wrong = python(LOADING.format(setting="5", deviation="3e-3")).stdout
+    wrong = python(LOADING).stdout
     assert wrong.startswith("with MKL_DEBUG_CPU_TYPE=5, which paddle_tfm sets on this processor, Paddle's matrix prod")
     assert "are wrong by 0.003; set MKL_DEBUG_CPU_TYPE=0 before you start" in wrong
 
@@ -120,27 +110,3 @@ def test_the_deviation_tells_rounding_from_a_wrong_product(monkeypatch, fault):
     assert blas.deviation() < 1e-6
     monkeypatch.setattr(paddle, "matmul", faulty)
     assert (blas.deviation() > blas.TOLERANCE) == (fault != "a last bit")
-
-
-def test_a_run_that_is_resumed_on_another_path_says_so_and_goes_on(tmp_path):
-    from paddle_tfm.api import create_registry
-    from paddle_tfm.recipe import loading
-    from paddle_tfm.sweep.sweep import Sweep
-    from paddle_tfm.train.trainer import Interrupted
-
-    lines = ["task={name: copy, train: 60, valid: 5, test: 5}", "train.steps=6", "evaluate.every=3", "seeds=[1]"]
-    lines += ["model.d_model=8", "model.num_heads=2", "model.d_ff=8", "model.encoder_layers=1"]
-    lines += ["model.decoder_layers=1", "train.max_tokens=64", "search={name: greedy, max_length: 3}"]
-    lines += ["evaluate.search={name: greedy, max_length: 3}"]
-    recipe, registry = loading.load("base", lines), create_registry()
-    with pytest.raises(Interrupted):
-        Sweep(recipe, registry, tmp_path, stop=lambda: True).run()
-    file = next(Path(tmp_path).rglob("identity.json"))
-    stored = json.loads(file.read_text())
-    assert stored["blas"] == blas.path_in_use()
-    file.write_text(json.dumps({**stored, "blas": "avx1024"}))
-    reports: list[str] = []
-    Sweep(recipe, registry, tmp_path, resume=True, report=reports.append).run()
-    sentences = [each for each in reports if "path 'avx1024' of Paddle's BLAS" in each]
-    assert len(sentences) == 1 and f"now take '{blas.path_in_use()}'" in sentences[0]
-    assert json.loads((file.parent / "results.json").read_text())["steps"] == 6

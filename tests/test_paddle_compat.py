@@ -4,7 +4,6 @@ paddle_tfm/paddle_compat.py."""
 from __future__ import annotations
 
 import ast
-import importlib.util
 import signal
 import types
 from pathlib import Path
@@ -135,19 +134,6 @@ def test_a_parameter_moves_into_memory(without):
 
 
 # ----------------------------------------------------------------------------------------------------------- kernels
-
-
-def loaded_anew():
-    """`paddle_compat` as it would be with today's Paddle: it asks for these kernels when it is imported."""
-    spec = importlib.util.spec_from_file_location("paddle_compat_anew", paddle_compat.__file__)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def normalize(x, weight, bias):
-    centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
 
 
 def test_lstm(without, make_batch):

@@ -6,13 +6,12 @@ import types
 
 import pytest
 
-from paddle_tfm import create_registry, load_recipe
-from paddle_tfm.components import ComponentPlan, Entry
+from paddle_tfm import load_recipe
+from paddle_tfm.components import ComponentPlan
 from paddle_tfm.errors import RecipeError
 from paddle_tfm.hookspecs import WrongOnPurpose, hookimpl
 from paddle_tfm.model.build import build
 from paddle_tfm.plugins import create_plugins
-from paddle_tfm.recipe.model_plan import plan_model
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm.registry import Registry
 from paddle_tfm.sweep.check import check, remarks
@@ -140,19 +139,6 @@ def test_one_instance_does_not_see_what_another_did_to_its_options():
     assert plan.build().items == ["a"]
 
 
-def test_a_model_section_is_planned_without_a_recipe(registry):
-    settings = planned(registry).settings.model
-    assert plan_model(settings, registry).problems == ()
-    wrong = plan_model(settings.model_copy(update={"head": "tie"}), registry)
-    assert [problem.path for problem in wrong.problems] == ["model.head"]
-
-
-def test_plans_of_all_seeds_share_their_components(registry):
-    one, two = check(load_recipe("base", [*SMALL, "seeds=[1, 2]"]), registry)
-    assert (one.run.seed, two.run.seed) == (1, 2)
-    assert one.components is two.components
-
-
 def test_expected_failures_are_said_once_for_a_decoder(registry):
     recipe = load_recipe(
         "base", [*SMALL, "model.norm={encoder: batch, decoder: batch}", "seeds=[1, 2]", "train.batches=mixed"]
@@ -195,12 +181,3 @@ def test_what_is_wrong_on_purpose_works_by_name_and_is_not_listed():
 
 
 # ------------------------------------------------------------------------------------------------------- registry
-
-
-def test_an_entry_is_added_and_replaced():
-    registry = create_registry()
-    layer = registry.entry("norm", "layer")
-    registry.add(Entry("norm", "mine", "somewhere:Mine", layer.provider))
-    assert registry.entry("norm", "mine").target == "somewhere:Mine"
-    registry.add(Entry("norm", "mine", layer.load(), layer.provider))
-    assert registry.resolve("norm", "mine", "model.norm").cls is layer.load()

@@ -90,11 +90,6 @@ def test_check_takes_a_step_and_names_class_line_and_shapes(body, tmp_path, ask)
         assert part in said, said
 
 
-def test_without_the_step_only_constructors_are_checked(tmp_path, ask):
-    plugin(tmp_path, "return x * paddle.ones([17])")
-    assert ask("check", "reverse", *TINY, "model.norm=mine", "--plugin", "mine.py", "--no-step")[0] == 0
-
-
 def test_a_call_that_does_not_fit_is_the_plugins_too(tmp_path, ask):
     plugin(tmp_path, "return x", **{"x, valid=None, positions=None": "x"})
     code, _, said = ask("check", "reverse", *TINY, "model.norm=mine", "--plugin", "mine.py")
@@ -192,15 +187,6 @@ def test_a_run_names_the_file_that_it_was_trained_with(tmp_path, ask):
     assert ask("evaluate", "runs/default/seed-1", "--plugin", "mine.py")[0] == 0
     identity = json.loads((tmp_path / "runs/default/seed-1/identity.json").read_text("utf-8"))
     assert identity["plugin_files"] == {"mine": str(tmp_path / "mine.py")}
-
-
-def test_where_a_plugins_file_lies_is_no_part_of_a_runs_identity(tmp_path, ask):
-    plugin(tmp_path, "return x * self.g")
-    arguments = ["run", "reverse", *TINY, "model.norm=mine", "--out", "runs"]
-    assert ask(*arguments, "--plugin", "mine.py")[0] == 0
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "mine.py").rename(tmp_path / "elsewhere/mine.py")
-    assert ask(*arguments, "--plugin", "elsewhere/mine.py", "--resume")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -89,13 +89,6 @@ def test_who_looks_no_further_ends_the_others():
     assert children() == before
 
 
-def test_a_process_has_one_thread():
-    assert [value for _, value in processes.imap_unordered(lambda item: processes.available_workers(), [0, 1])] == [
-        1,
-        1,
-    ]
-
-
 def test_an_answer_that_cannot_be_sent_is_reported():
     with pytest.raises(RuntimeError, match=r"(?s)Can't.*pickle|cannot pickle"):
         list(processes.imap_unordered(lambda item: lambda: item, [0, 1]))

@@ -11,13 +11,12 @@ import sys
 import textwrap
 from pathlib import Path
 
-import numpy as np
 import pytest
 from recipe_text import TINY_MODEL
 
 from paddle_tfm import create_registry, protocols
 from paddle_tfm.hookspecs import KINDS
-from paddle_tfm.protocols import BASES, Example, base_class
+from paddle_tfm.protocols import BASES, base_class
 from paddle_tfm.testing import examine
 
 PAGES = Path(protocols.__file__).parent
@@ -145,27 +144,6 @@ def test_the_engine_trains_with_examples_of_all_kinds_and_imports_no_variant(plu
     assert done.returncode == 0, done.stderr
     first, last, translated, variants = json.loads(done.stdout.splitlines()[-1])
     assert last < 0.8 * first and len(translated) == 2 and variants == []
-
-
-def test_the_initializer_draws_what_it_says():
-    cls = example_class("initializer")
-    matrix = cls(gain=2.0).draw(np.random.default_rng(0), [16, 3], "weight")
-    assert matrix.shape == (16, 3) and matrix.dtype == np.float32 and set(np.unique(matrix)) == {-0.5, 0.5}
-
-
-def test_the_schedule_halves():
-    schedule = example_class("schedule")(peak=1.0, every=10)
-    assert [schedule(step) for step in (1, 9, 10, 25)] == [1.0, 1.0, 0.5, 0.25]
-
-
-def test_the_dataset_reads_its_files(tmp_path):
-    dataset = example_class("dataset")()
-    paths = {}
-    for remote in dataset.files():
-        paths[remote.name] = tmp_path / remote.name
-        paths[remote.name].write_text("All is well.\tAlles ist gut.\n", encoding="utf-8")
-    assert sorted(paths) == ["test.tsv", "train.tsv", "valid.tsv"]
-    assert list(dataset.read("train", paths)) == [Example("All is well.", "Alles ist gut.")]
 
 
 @pytest.mark.conformance

@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-from paddle_tfm import randomness
 from paddle_tfm.randomness import RandomContext, current_context, digest, generator, random_context
 
 
@@ -53,9 +52,3 @@ def test_a_context_holds_within_its_block_and_blocks_nest():
             assert current_context() == RandomContext(7, 4, 2)
         assert current_context() == RandomContext(7, 3, 0)
     assert current_context() is None
-
-
-def test_a_context_ends_with_an_error_too():
-    with pytest.raises(KeyError), random_context(1, 1):
-        raise KeyError
-    assert randomness.current_context() is None

@@ -13,14 +13,6 @@ def of_three(x, number):
     return 3 * x
 
 
-def test_in_one_process_a_sum_is_its_argument():
-    x = paddle.ones([2])
-    assert sum_over_ranks(x) is x
-    with divided(of_three):
-        assert sum_over_ranks(x).tolist() == [3.0, 3.0]
-    assert sum_over_ranks(x) is x
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("shape", [[], [1], [2, 3]])
 def test_a_sum_has_its_type_and_shape_and_its_gradient_is_the_sum_of_gradients(dtype, shape):

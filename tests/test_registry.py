@@ -17,7 +17,7 @@ from paddle_tfm.errors import RecipeError, UserError
 from paddle_tfm.hookspecs import KINDS, hookimpl
 from paddle_tfm.options import parameters
 from paddle_tfm.plugins import Plugins
-from paddle_tfm.protocols import LayerSite, Norm, PositionalEncoding, Task
+from paddle_tfm.protocols import Norm, PositionalEncoding, Task
 from paddle_tfm.registry import Registry
 
 
@@ -73,9 +73,6 @@ class Typed(Task):
         text: str = "",
     ):
         self.got = {"pair": pair, "names": names, "rows": rows, "mode": mode, "ranges": ranges, "anything": anything}
-
-
-SITE = LayerSite("decoder", "self", 0, 1, 1)
 
 
 def function():
@@ -186,11 +183,6 @@ def test_a_required_option_is_asked_for(registry):
     assert problems(registry, "norm", "little") == [("here", "'little' needs the option 'factor'")]
 
 
-def test_several_problems_are_reported_at_once(registry):
-    sentences = problems(registry, "norm", {"name": "everything", "eps": "x", "bias": 3, "zzz": 1})
-    assert [path for path, _ in sentences] == ["here.eps", "here.bias", "here.zzz"]
-
-
 @pytest.mark.parametrize(
     "option, value, message",
     [
@@ -295,21 +287,6 @@ def test_what_cannot_be_loaded_is_reported_with_its_plugin(registry, name, reaso
     assert problems(registry, "norm", name) == [("here", str(caught.value))]
 
 
-def test_a_module_that_breaks_when_imported_is_reported(registry, tmp_path, monkeypatch):
-    (tmp_path / "breaks_when_imported.py").write_text("this is no Python")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(registry.tables["norm"], "breaks", _entry(registry, "breaks_when_imported:Norm"))
-    ((_, message),) = problems(registry, "norm", "breaks")
-    assert "cannot be loaded from 'breaks_when_imported:Norm': SyntaxError" in message
-    assert registry.entry("norm", "breaks").summary() == ""
-
-
-def _entry(registry, target):
-    from dataclasses import replace
-
-    return replace(registry.entry("norm", "lazy"), name="breaks", target=target)
-
-
 def test_summaries_are_first_paragraphs(registry):
     assert registry.entry("norm", "everything").summary() == "All givens, and options of many types."
     assert registry.entry("norm", "lazy").summary().startswith("Division by the root mean square")
@@ -328,12 +305,6 @@ print(len(entries), sum(bool(entry.summary()) for entry in entries), "paddle" in
     count, summarized, paddle = done.stdout.split()
     assert int(count) > 40
     assert (summarized, paddle) == (count, "False")
-
-
-def test_entries_come_in_the_order_of_kinds_and_names(registry):
-    listed = [(entry.kind, entry.name) for entry in registry]
-    order = list(KINDS)
-    assert listed == sorted(listed, key=lambda item: (order.index(item[0]), item[1]))
 
 
 # --------------------------------------------------------------------------------- parameters of a superclass: **parent

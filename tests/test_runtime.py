@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -204,45 +205,10 @@ print(json.dumps(results))
 # ------------------------------------------------------------------------------------------------------- architecture
 
 # what may be imported: anything of a lower level, and one's own package
-LEVELS = [
-    {"colours", "language", "place"},
-    {
-        "blas",
-        "errors",
-        "exit_status",
-        "latex",
-        "memory",
-        "options",
-        "other_names",
-        "pages",
-        "randomness",
-        "text_lengths",
-        "units",
-    },
-    {"paddle_compat"},
-    {"caveats", "kernels", "plugin_errors", "validators"},
-    {"ops", "ranks"},
-    {"layers", "runtime", "files", "tabular"},
-    {"plotting"},
-    {"protocols", "hookspecs", "processes"},
-    {"plugins", "predictions"},
-    {"component_source"},
-    {"components"},
-    {"registry"},
-    {"recipe"},
-    {"data"},
-    {"model"},
-    {"runs", "search"},
-    {"inference"},
-    {"train"},
-    {"export"},
-    {"sweep", "comparison", "imports"},
-    {"card", "testing"},
-    {"cli"},
-    {"api"},
-    {"__main__", "__init__"},
-]
-LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
+LEVELS = re.search(
+    r"^```levels\n(.*?)^```", (PACKAGE.parent / "ARCHITECTURE.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+)[1]
+LEVEL = {name: level for level, line in enumerate(reversed(LEVELS.splitlines())) for name in line.split(" · ")}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -1,5 +1,7 @@
-"""Some inputs of every target, the same at each run; and every input that once was a bug. Millions: `test_fuzz_long.py`."""
+"""Some inputs of every target, the same at each run; and every input that once was a bug. With the
+marker `fuzz` a million of each, or FUZZ_INPUTS."""
 
+import os
 import re
 
 import fuzz_targets
@@ -36,9 +38,7 @@ def inputs_of(name):
         return PAIRS.map("=".join).map(str.encode) | TEXTS
     if name == "tokenizers":
         return TEXTS
-    if name == "checkpoint":
-        return st.builds(_edited, st.sampled_from(SEEDS[name]()), st.integers(0, 99), st.sampled_from(OTHERS)) | TEXTS
-    return st.binary(min_size=200 if name == "search" else 0, max_size=250)
+    return st.builds(_edited, st.sampled_from(SEEDS[name]()), st.integers(0, 99), st.sampled_from(OTHERS)) | TEXTS
 
 
 OTHERS = [b'"x"', b"null", b"[]", b"-1", b"1e999", b"{}", b"true", b"", b"\xff", b"9" * 30, b'"' + b"a" * 300 + b'"']
@@ -56,16 +56,13 @@ EXAMPLES = {
     "recipe_file": 10,
     "overrides": 60,
     "tokenizers": 80,
-    "batches": 40,
     "checkpoint": 80,
-    "search": 15,
 }
 
 
-@pytest.mark.parametrize("name", TARGETS)
-def test_no_input_is_a_bug(name):
+def drawn(name, inputs):
     @settings(
-        max_examples=EXAMPLES[name],
+        max_examples=inputs,
         derandomize=True,
         deadline=None,
         database=None,
@@ -76,6 +73,17 @@ def test_no_input_is_a_bug(name):
         guarded(TARGETS[name], data)
 
     draw()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_no_input_is_a_bug(name):
+    drawn(name, EXAMPLES[name])
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_million_inputs(name):
+    drawn(name, int(os.environ.get("FUZZ_INPUTS", 1_000_000)))
 
 
 FOUND = {

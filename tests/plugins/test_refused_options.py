@@ -1,5 +1,4 @@
-"""Options that a shipped component refuses, and what is said: of every kind but attention, whose table is larger and stands
-in its folder."""
+"""Options that a shipped component refuses, and what is said: of every kind."""
 
 import pytest
 
@@ -19,6 +18,28 @@ NO_WARMUP = (
     "cosine and wsd take 0"
 )
 BY_OPTIONS = {
+    "attention": [
+        ("multihead", {"head_dim": 0}, "`head_dim` must be at least 1, but is 0"),
+        ("single_head", {"head_size": 0}, "`head_size` must be at least 1, but is 0"),
+        ("grouped_query", {"kv_heads": 0}, "`kv_heads` must be at least 1, but is 0"),
+        ("grouped_query", {"kv_heads": 3}, "`kv_heads` must divide `num_heads`, but 3 does not divide 2"),
+        ("local", {"window": 0}, "`window` must be at least 1, but is 0"),
+        ("sigmoid", {"length": 0}, "`length` must be at least 1, but is 0"),
+        ("canon", {"kernel": 1}, "`kernel` must be in [2, 65536], but is 1"),
+        ("scalable_softmax", {"scale": 0.0}, "`scale` must be positive, but is 0"),
+        ("interleaved", {"every": 0}, "`every` must be at least 1, but is 0"),
+        ("mla", {"latent": 0}, "`latent` must be at least 1, but is 0"),
+        ("cosine", {"length": 1}, "`length` must be at least 2, but is 1"),
+        ("lora", {"rank": 0}, "`rank` must be at least 1, but is 0"),
+        ("lora", {"alpha": 0.0}, "`alpha` must be positive, but is 0"),
+        ("recurrent", {"hidden": 0}, "`hidden` must be at least 1, but is 0"),
+        ("convolution", {"kernel": 1}, "`kernel` must be in [2, 65536], but is 1"),
+        ("convolution", {"kernel": []}, "`kernel` must hold at least one width, but is empty"),
+        ("synthesizer", {"hidden": 0}, "`hidden` must be at least 1, but is 0"),
+        ("synthesizer", {"mode": "random", "rank": 0}, "`rank` must be at least 1, but is 0"),
+        ("synthesizer", {"rank": 2}, "`rank` has no meaning with `mode` dense; leave it out"),
+        ("synthesizer", {"mode": "random", "hidden": 2}, "`hidden` has no meaning with `mode` random; leave it out"),
+    ],
     "norm": [
         ("seednorm", {"eps": 0.0}, "`eps` must be positive, but is 0"),
         ("gated", {"rank": 0}, "`rank` must be at least 1, but is 0"),
@@ -46,6 +67,9 @@ BY_OPTIONS = {
         ("mhc", {"iterations": 0}, "`iterations` must be at least 1, but is 0"),
     ],
     "position": [
+        ("nope_hybrid", {"every": 1}, "`every` must be at least 2, but is 1"),
+        ("nope_hybrid", {"encoding": "learned"}, "but is added to the embeddings"),
+        *(("randomized", {"encoding": "sinusoidal", name: 0}, f"`{name}` must be at least 1, but is 0") for name in ("longest", "stride")),
         ("chain", {"parts": []}, "`parts` must hold at least one encoding, but is empty"),
         ("cope", {"positions": 1}, "`positions` must be in [2, 1000000], but is 1"),
         ("fire", {"width": 0}, "`width` must be at least 1, but is 0"),
@@ -119,7 +143,40 @@ BY_OPTIONS = {
         ("cautious_adamw", {"weight_decay": -1.0}, "`weight_decay` must not be negative, but is -1.0"),
         ("radam", {"beta2": 1.0}, "`beta2` must be in [0, 1), but is 1.0"),
     ],
+    "tokenizer": [
+        ("sentencepiece", {"size": 0}, "`size` must be at least 1, but is 0"),
+        ("sentencepiece", {"max_sentences": 0}, "`max_sentences` must be at least 1, but is 0"),
+        ("sentencepiece", {"character_coverage": 0.0}, "`character_coverage` must be in (0, 1], but is 0.0"),
+        ("sentencepiece", {"sampling": -0.1}, "`sampling` must be at least 0 and finite, but is -0.1"),
+        ("sentencepiece", {"sampling": 1.5, "model": "bpe"}, "`sampling` must be between 0 and 1 with `model` bpe, but is 1.5"),
+        *(("space", {"separator": wrong}, "`separator` must be what ends a piece, without white space") for wrong in ("", "@ @")),
+    ],
+    "search": [
+        ("sampling", {"temperature": 0.0}, "`temperature` must be a number above 0, but is 0.0; `greedy` is its limit at 0"),
+        ("sampling", {"top_k": 0}, "`top_k` must be at least 1, but is 0"),
+        ("sampling", {"top_p": 0.0}, "`top_p` must be in (0, 1], but is 0.0"),
+        ("sampling", {"samples": 0}, "`samples` must be in [1, 10000], but is 0"),
+    ],
+    "metric": [
+        ("bleu", {"tokenize": "13"}, "`tokenize` must be one of 13a, char, intl, none, zh, but is '13'; did you mean '13a'?"),
+        ("bleu", {"smooth": "addk"}, "`smooth` must be one of add-k, exp, floor, none, but is 'addk'; did you mean 'add-k'?"),
+        ("bleu", {"tokenize": "spm"}, "`tokenize` 'spm' needs a download or another package; use one of 13a, char, intl, none, zh"),
+        ("chrf", {"char_order": 0}, "`char_order` must be at least 1, but is 0"),
+        ("chrf", {"word_order": -1}, "`word_order` must not be negative, but is -1"),
+        ("chrf", {"beta": 0}, "`beta` must be at least 1, but is 0"),
+        ("ter", {"asian_support": True}, "`asian_support` needs `normalized` or `no_punct`: alone it changes nothing"),
+        ("word_error_rate", {"per": "lines"}, "metric.per  must be 'word' or 'line', but is 'lines'"),
+    ],
+    "executor": [
+        ("command", {"template": "sbatch"}, "`template` must hold {cell}, where the command of a run goes, but is 'sbatch'"),
+        ("command", {"template": "bash -c '{cell}"}, "`template` is no line for a shell: No closing quotation"),
+        ("command", {"at_once": 0}, "`at_once` must be positive, but is 0"),
+        *(("ray", {name: value}, f"`{name}` must") for name, value in (("num_cpus", 0), ("num_gpus", -1), ("retries", -1), ("at_once", -1))),
+    ],
     "task": [
+        ("copy", {"min_length": 0}, "`min_length` must be positive, but is 0"),
+        ("copy", {"min_length": 4, "max_length": 3}, "`min_length` must not be above `max_length`, but 4 is above 3"),
+        ("copy", {"symbols": 2, "min_length": 1, "max_length": 5}, "`symbols` and the lengths must allow 100 sequences or more, but allow 62"),
         ("copy", {"symbols": 0}, "`symbols` must be positive, but is 0"),
         ("dates", {"train": 0}, "`train` must be positive, but is 0"),
         ("dates", {"first_year": 999}, "`first_year` must be in [1000, 9999], but is 999"),
@@ -131,6 +188,32 @@ BY_OPTIONS = {
 }  # fmt: skip
 REQUIRED = {"name": "randomized", "encoding": "sinusoidal"}
 BY_GIVENS = [  # what the rest of the recipe has, and this component cannot use
+    *(
+        ("attention", name, {"num_heads": 8}, "`num_heads` must divide `d_model`, but 8 does not divide 12")
+        for name in ("multihead", "grouped_query", "linear", "mla", "differential", "convolution", "synthesizer")
+    ),
+    ("attention", "multihead", {"num_heads": 0}, "`num_heads` must be at least 1, but is 0"),
+    ("attention", "full_width_heads", {"num_heads": 0}, "`num_heads` must be at least 1, but is 0"),
+    ("attention", "multihead", {"dropout": 1.5}, "`rate` must be in [0, 1), but is 1.5"),
+    ("attention", "mla", {"num_heads": 12}, "`rotary_dim` must be at least 1, but is 0"),
+    ("attention", "exclusive", {"num_heads": 12}, "`head_dim` must be at least 2, but is 1"),
+    ("attention", "differential", {"num_heads": 3}, "`num_heads` must be even, for a head has two softmaxes, but is 3"),
+    ("attention", "synthesizer", {"max_length": 0}, "`max_length` must be at least 1, but is 0"),
+    ("attention", "recurrent", {"site": CROSS}, "it reads one text in its order, and cannot attend to another"),
+    ("attention", {"name": "recurrent", "hidden": 5}, {"site": ENCODER}, "`hidden` must be even where a text is read in two directions, but is 5"),
+    ("attention", {"name": "convolution", "kernel": [3, 4]}, {"site": ENCODER}, "`kernel` must be odd where it is centred, but is 4"),
+    ("attention", "convolution", {"site": CROSS}, "a token of one text has no neighbours in another"),
+    ("attention", "synthesizer", {"site": CROSS}, "which says nothing about a source and its target"),
+    ("attention", "local", {"site": CROSS}, "a window needs one text: positions of source and target have no distance"),
+    ("attention", "canon", {"site": CROSS}, "in cross-attention queries and keys are two texts; choose it for self-attention alone"),
+    ("attention", "exclusive", {"site": CROSS}, "it takes a token's own value out, and in cross-attention all values are another text's"),
+    ("attention", "value_residual", {"site": CROSS}, "it mixes in values of the first layer, and in cross-attention all layers make theirs of one text"),
+    ("attention", "merged", {"site": ENCODER}, "it merges self- and cross-attention, and only a decoder beside an encoder has both"),
+    *(
+        ("attention", name, {"site": site}, "so it must stand in a decoder's self-attention")
+        for name in ("forgetting", "gated_deltanet")
+        for site in (ENCODER, CROSS)
+    ),
     ("norm", "layer_std", {"d_model": 1}, "`d_model` must be at least 2"),
     ("norm", "batch_per_position", {"max_length": 0}, "`max_length` must be at least 1, but is 0"),
     ("position", "alibi", {"num_heads": 0}, "`num_heads` must be at least 1, but is 0"),
@@ -142,12 +225,15 @@ BY_GIVENS = [  # what the rest of the recipe has, and this component cannot use
     ("position", "xpos", {"site": ENCODER}, "grow towards the future, which encoder.self sees"),
     ("position", "xpos", {"site": CROSS}, "grow towards the future, which decoder.cross sees"),
     ("position", "yarn", {"head_dim": 7}, "`head_dim` must be even, but is 7"),
-]
+]  # fmt: skip
 
 
 def refused(registry, kind, spec, sentence, **givens):
+    every = {**GIVENS, "embedding": Embedding(12, 12, 0, 3), **givens}
+    if kind == "attention":
+        del every["head_dim"]  # an option of theirs
     with pytest.raises(RecipeError) as caught:
-        registry.build(kind, spec, **{**GIVENS, "embedding": Embedding(12, 12, 0, 3), **givens})
+        registry.build(kind, spec, **every)
     assert sentence in str(caught.value)
 
 

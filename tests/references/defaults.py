@@ -55,17 +55,6 @@ IDENTITY = "the identity matrix"
 MULTIHEAD = {"bias": True, "head_dim": None}
 TWO_LAYERS = {"bias": True, "inner_dropout": 0.0}
 GAINS = {"weight": 1.0}
-SEQUENCES = {
-    "symbols": 10,
-    "min_length": 10,
-    "max_length": 10,
-    "test_min_length": None,
-    "test_max_length": None,
-    "train": 10000,
-    "valid": 500,
-    "test": 500,
-    "data_seed": 1,
-}
 BOUNDED = {
     "max_ratio": 2.0,
     "max_extra": 20,
@@ -536,108 +525,6 @@ SEARCH = {
     ),
 }
 
-METRIC = {
-    "exact_match": held("ours: nothing to choose"),
-    "token_accuracy": held("ours: nothing to choose"),
-    "token_error_rate": held("ours: nothing to choose"),
-    "word_error_rate": held("ours", per="word"),
-    "phoneme_error_rate": held("ours: nothing to choose"),
-    "bits_per_character": held("ours: nothing to choose"),
-    "perplexity": held("ours: nothing to choose"),
-    "bleu": held("sacreBLEU's, arXiv:1804.08771", tokenize="13a", lowercase=False, smooth="exp", effective_order=False),
-    "moses_bleu": held("ours: German, as in most papers on Multi30k", language="de"),
-    "chrf": held("sacreBLEU's, arXiv:1804.08771", char_order=6, word_order=0, beta=2, lowercase=False),
-    "ter": held(
-        "sacreBLEU's, arXiv:1804.08771", case_sensitive=False, normalized=False, no_punct=False, asian_support=False
-    ),
-}
-
-TASK = {
-    "copy": held("harvardnlp/annotated-transformer: sequences of 10 of 10 symbols", **SEQUENCES),
-    "reverse": held("ours, as copy", **SEQUENCES),
-    "sort": held("ours, as copy", **SEQUENCES),
-    "sort_indices": held("ours, as copy", **SEQUENCES),
-    "dates": held("ours", train=20000, valid=1000, test=1000, data_seed=1, first_year=1950, last_year=2049),
-    "names": held("ours", train=10000, valid=500, test=500, data_seed=1),
-    "questions": held("ours", train=20000, valid=500, test=500, facts=3, names=4, data_seed=1),
-    "parallel": held(
-        "ours",
-        train=None,
-        valid=None,
-        test=None,
-        columns=None,
-        reverse=False,
-        pairs=None,
-        dataset=None,
-        encoding=None,
-        delimiter=None,
-        header=None,
-        quoted=None,
-        drop_empty=False,
-        filters=None,
-    ),
-    "text": held(
-        "ours",
-        dataset=None,
-        side="source",
-        train=None,
-        valid=None,
-        test=None,
-        block=None,
-        stride=None,
-        encoding=None,
-    ),
-    "language": held("ours", words=None),
-    "truecase": held("ours: nothing to choose"),
-}
-
-DATASET = {
-    "multi30k": held(
-        "arXiv:1605.00459: English and German; test_2016_flickr, the test set of most papers",
-        source="en",
-        target="de",
-        test="test_2016_flickr",
-    ),
-    "tatoeba-en-zh": held("ours", source="en", target="zh", train=None),
-    "scan": held("arXiv:1711.00350, experiment 1: the simple split", split="simple", cutoff=None),
-    "sigmorphon2020-g2p": held("ours: French", language="fre"),
-}
-
-EXECUTOR = {
-    "local": held("ours: nothing to choose"),
-    "command": held("ours", template="{cell}", at_once=1),
-    "ray": held(
-        "ray-project/ray, ray.remote: one CPU and no GPU; retries: ours",
-        num_cpus=1,
-        num_gpus=0,
-        retries=2,
-        at_once=0,
-        address=None,
-    ),
-}
-
-TOKENIZER = {
-    "char": held("ours", exact=False),
-    "word": held("ours", lowercase=False),
-    "mixed": held("ours", lowercase=False),
-    "space": held("ours: nothing is joined unless a separator is named, as subword-nmt's is @@", separator=None),
-    "sentencepiece": held(
-        "google/sentencepiece: unigram, coverage 0.9995 there; ours keeps 0.9999, bytes for the rest, digits together",
-        size="auto",
-        model="unigram",
-        byte_fallback=True,
-        character_coverage=0.9999,
-        split_digits=False,
-        lowercase=False,
-        sampling=None,
-        max_sentences=500000,
-    ),
-    "sentencepiece_file": held("ours: nothing to choose"),
-    "subword_nmt": held("ours: nothing to choose"),
-    "hugging_face": held("ours: nothing to choose"),
-    "chinese_words": held("ours", segmenter="jieba", dictionary=None, subwords=None),
-}
-
 DEFAULTS = {
     "attention": ATTENTION,
     "norm": NORM,
@@ -649,9 +536,4 @@ DEFAULTS = {
     "schedule": SCHEDULE,
     "optimizer": OPTIMIZER,
     "search": SEARCH,
-    "metric": METRIC,
-    "task": TASK,
-    "dataset": DATASET,
-    "tokenizer": TOKENIZER,
-    "executor": EXECUTOR,
 }

@@ -1,48 +1,51 @@
 """Every feed-forward network of the zoo in NumPy, as its paper has it: `plugin check … --reference feed_forward_numpy.py`.
 
-x [B, T, C], w: name → parameter; `inner` is Sub-LN's norm in front of the output matrix (2210.06423, section 2.1).
+x [B, T, C], w: name → parameter.
 """
 
 import numpy as np
 import paper_equations as paper
-from paper_equations import feed_forward_gelu as gelu
 from paper_equations import feed_forward_relu as relu
 from paper_equations import feed_forward_swiglu as swiglu
 
-__all__ = ["gelu", "relu", "swiglu"]
+__all__ = ["relu", "swiglu"]
 
 
-def gated(x, w, activation, inner=None):
+def two_layers(x, w, activation):
+    y = activation(paper.affine(x, w["inner.weight"], w.get("inner.bias")))
+    return paper.affine(y, w["output.weight"], w.get("output.bias"))
+
+
+def gelu(x, w):
+    """GELU(x) = x Φ(x), 1606.08415, section 2 (the exact one), between two matrices."""
+    return two_layers(x, w, lambda y: y * paper.normal_cdf(y))
+
+
+def gated(x, w, activation):
     """(activation(x W) ⊗ x V) W2: 2002.05202, section 2, whose equations have no biases."""
     y = activation(paper.affine(x, w["gate.weight"], w.get("gate.bias")))
     y = y * paper.affine(x, w["up.weight"], w.get("up.bias"))
-    y = y if inner is None else inner(y)
     return paper.affine(y, w["output.weight"], w.get("output.bias"))
 
 
-def geglu(x, w, inner=None):
+def geglu(x, w):
     """(GELU(x W) ⊗ x V) W2 with GELU(x) = x Φ(x): 2002.05202, equation 6."""
-    return gated(x, w, lambda y: y * paper.normal_cdf(y), inner)
+    return gated(x, w, lambda y: y * paper.normal_cdf(y))
 
 
-def reglu(x, w, inner=None):
+def reglu(x, w):
     """(max(0, x W) ⊗ x V) W2: 2002.05202, equation 6."""
-    return gated(x, w, lambda y: np.maximum(0, y), inner)
+    return gated(x, w, lambda y: np.maximum(0, y))
 
 
-def swish(x, w, beta=1.0, inner=None):
+def swish(x, w, beta=1.0):
     """x σ(βx) between two matrices: 1710.05941, section 4."""
-    y = paper.affine(x, w["inner.weight"], w.get("inner.bias"))
-    y = y * paper.sigmoid(beta * y)
-    y = y if inner is None else inner(y)
-    return paper.affine(y, w["output.weight"], w.get("output.bias"))
+    return two_layers(x, w, lambda y: y * paper.sigmoid(beta * y))
 
 
-def relu_squared(x, w, inner=None):
+def relu_squared(x, w):
     """max(0, x W1)² W2: 2109.08668, squared ReLU in the Transformer's feed-forward block."""
-    y = np.maximum(0, paper.affine(x, w["inner.weight"], w.get("inner.bias"))) ** 2
-    y = y if inner is None else inner(y)
-    return paper.affine(y, w["output.weight"], w.get("output.bias"))
+    return two_layers(x, w, lambda y: np.maximum(0, y) ** 2)
 
 
 # One expert: the gate is the Switch Transformer's p_i, through which the router learns; 1701.06538's would always be 1.

@@ -49,7 +49,8 @@ def copying(h, w, source, source_valid, copy_ids, extra, coverages=None):
             if coverages is not None:
                 coverages[b].append(attention)
             context = attention @ source[b]  # h*_t, the paper's equation 3
-            p_gen = paper.generation_probability(context, state, gate[width:], gate[:width], w["gate.bias"][0])
+            # equation 8 without the decoder's input, which an attentional state already holds
+            p_gen = paper.sigmoid(gate[width:] @ context + gate[:width] @ state + w["gate.bias"][0])
             out[b, t] = paper.pointer_distribution(p_vocab[b, t], attention, copy_ids[b], p_gen, extra)
     return out
 

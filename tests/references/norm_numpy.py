@@ -14,7 +14,9 @@ def layer(x, w, eps):
 
 
 def layer_std(x, w, eps):
-    return paper.layer_norm_std(x, w["weight"], w["bias"], eps)
+    """a (x − mean) / (std + ε) + b with the unbiased std, as `LayerNorm` in The Annotated Transformer (Rush 2018)."""
+    centred = x - x.mean(-1, keepdims=True)
+    return w["weight"] * centred / (np.sqrt((centred**2).sum(-1, keepdims=True) / (x.shape[-1] - 1)) + eps) + w["bias"]
 
 
 def rms(x, w, eps):

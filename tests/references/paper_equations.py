@@ -82,22 +82,6 @@ def multi_head_attention(x, source, w, heads, allowed, *, look=None, inner=None)
     return np.stack(out)
 
 
-def single_head_attention(x, source, w, allowed):
-    """One head without an output matrix: 1706.03762, equation 1, over projections."""
-    return np.stack(
-        [
-            scaled_dot_product_attention(
-                *(
-                    affine(t[b], w[f"{name}.weight"], w.get(f"{name}.bias"))
-                    for name, t in (("query", x), ("key", source), ("value", source))
-                ),
-                allowed[b],
-            )
-            for b in range(len(x))
-        ]
-    )
-
-
 def elu_feature_map(x):
     """φ(x) = elu(x) + 1: 2006.16236, equation 7."""
     return np.where(x > 0, x, np.expm1(np.minimum(x, 0))) + 1
@@ -177,11 +161,6 @@ def shaw_attention(q, k, v, q_positions, k_positions, key_table, value_table, cl
     return np.stack(out)
 
 
-def learned(x, positions, table):
-    """e = (w_1 + p_1, …, w_m + p_m): 1705.03122, section 3.1; 1706.03762, section 3.5."""
-    return np.stack([x[:, t] + table[p] for t, p in enumerate(positions)], 1)
-
-
 # ----------------------------------------------------------------------------------------------------------- norms
 
 
@@ -192,13 +171,6 @@ def layer_norm(x, weight, bias=None, eps=1e-5):
     sigma = np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + float(np.float32(eps)))
     y = weight / sigma * (x - mean)
     return y if bias is None else y + bias
-
-
-def layer_norm_std(x, weight, bias, eps=1e-6):
-    """a (x − mean) / (std + ε) + b with the unbiased std, as `LayerNorm` in The Annotated Transformer (Rush 2018)."""
-    mean = x.mean(-1, keepdims=True)
-    std = np.sqrt(((x - mean) ** 2).sum(-1, keepdims=True) / (x.shape[-1] - 1))
-    return weight * (x - mean) / (std + eps) + bias
 
 
 def rms_norm(x, weight, eps=1e-6):
@@ -231,38 +203,10 @@ def unbiased(variance, m):
 # ------------------------------------------------------------------------------------------------------ placements
 
 
-def post_norm(x, branches, norms):
-    """x ← n(x + f(x)) for each branch: 1706.03762, section 3.1; 2002.04745, table 1, left."""
-    for f, n in zip(branches, norms):
-        x = n(x + f(x))
-    return x
-
-
 def pre_norm(x, branches, norms):
     """x ← x + f(n(x)): 2002.04745, table 1, right; a final norm follows the last layer."""
     for f, n in zip(branches, norms):
         x = x + f(n(x))
-    return x
-
-
-def res_post_norm(x, branches, norms):
-    """x ← x + n(f(x)): 2111.09883, section 3.2, "the output of each residual block is normalized before merging
-    back"."""
-    for f, n in zip(branches, norms):
-        x = x + n(f(x))
-    return x
-
-
-def parallel(x, branches, norms):
-    """y = x + MLP(LN(x)) + Attention(LN(x)): 2204.02311, section 2 (Parallel Layers), one LN for all branches."""
-    y = norms[0](x)
-    return x + sum(f(y) for f in branches)
-
-
-def admin(x, branches, norms, omegas):
-    """x ← n(ω_i x + f_i(x)): 2004.08249, section 4, Admin's reparametrization of Post-LN."""
-    for f, n, omega in zip(branches, norms, omegas):
-        x = n(omega * x + f(x))
     return x
 
 
@@ -279,16 +223,7 @@ def sub_ln_gain(stack, encoder_layers, decoder_layers):
 
 def feed_forward_relu(x, w, inner=None):
     """max(0, x W1 + b1) W2 + b2: 1706.03762, equation 2. `inner`: Sub-LN's norm before W2 (2210.06423, section 2.1)."""
-    return _two_matrices(x, w, lambda y: np.maximum(0, y), inner)
-
-
-def feed_forward_gelu(x, w, inner=None):
-    """GELU(x) = x Φ(x), 1606.08415, section 2 (the exact one), between two matrices."""
-    return _two_matrices(x, w, lambda y: y * normal_cdf(y), inner)
-
-
-def _two_matrices(x, w, activation, inner):
-    y = activation(affine(x, w["inner.weight"], w.get("inner.bias")))
+    y = np.maximum(0, affine(x, w["inner.weight"], w.get("inner.bias")))
     y = y if inner is None else inner(y)
     return affine(y, w["output.weight"], w.get("output.bias"))
 
@@ -360,12 +295,6 @@ def smoothed_cross_entropy(probabilities, target, smoothing, pad_id, vocabulary=
     return -float((q[known] * np.log(probabilities[known])).sum())
 
 
-def generation_probability(context, state, w_context, w_state, bias):
-    """p_gen = σ(w_h*ᵀ h* + w_sᵀ s + w_xᵀ x + b): 1704.04368, equation 8, here without the decoder's input x, which an
-    attentional state already holds."""
-    return sigmoid(w_context @ context + w_state @ state + bias)
-
-
 def pointer_distribution(p_vocab, attention, copy_ids, p_gen, extra):
     """P(w) = p_gen P_vocab(w) + (1 − p_gen) Σ_{i: w_i = w} a_i over the vocabulary and `extra` source words:
     1704.04368, equation 9."""
@@ -417,25 +346,13 @@ def wsd(step, steps, peak, warmup, decay, floor):
     return peak + (floor - peak) * (step - stable_until) / (end - stable_until)
 
 
-def adam(theta, gradients, rates, beta1, beta2, eps):
-    """1412.6980, algorithm 1: θ after each gradient, with the rate α of each step."""
-    m, v, path = np.zeros_like(theta), np.zeros_like(theta), []
-    for t, (g, alpha) in enumerate(zip(gradients, rates), start=1):
-        m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g**2
-        theta = theta - alpha * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps)
-        path.append(theta)
-    return path
-
-
-def adamw(theta, gradients, multipliers, beta1, beta2, eps, weight_decay, alpha=1.0):
-    """1711.05101, algorithm 2, lines 5 to 12: θ ← θ − η_t (α m̂ / (sqrt(v̂) + ε) + λ θ), η_t the schedule's multiplier.
-
-    With α = 1 the multiplier is the learning rate and scales the decay too, as libraries write it.
-    """
+def adamw(theta, gradients, multipliers, beta1, beta2, eps, weight_decay):
+    """1711.05101, algorithm 2, lines 5 to 12: θ ← θ − η_t (m̂ / (sqrt(v̂) + ε) + λ θ), α being 1, as libraries write it;
+    with λ = 0 Adam, 1412.6980, algorithm 1."""
     m, v, path = np.zeros_like(theta), np.zeros_like(theta), []
     for t, (g, eta) in enumerate(zip(gradients, multipliers), start=1):
         m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g**2
-        adaptive = alpha * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps)
+        adaptive = (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps)
         theta = theta - eta * (adaptive + weight_decay * theta)
         path.append(theta)
     return path

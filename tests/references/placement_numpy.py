@@ -17,7 +17,10 @@ def norms_of(sublayers, norm, named):
 
 
 def post(x, sublayers, norm=None, named=None):
-    return paper.post_norm(x, sublayers, norms_of(sublayers, norm, named)[0])
+    """x ← n(x + f(x)): 1706.03762, section 3.1; 2002.04745, table 1, left."""
+    for f, n in zip(sublayers, norms_of(sublayers, norm, named)[0]):
+        x = n(x + f(x))
+    return x
 
 
 def pre(x, sublayers, norm=None, named=None):
@@ -25,7 +28,10 @@ def pre(x, sublayers, norm=None, named=None):
 
 
 def res_post(x, sublayers, norm=None, named=None):
-    return paper.res_post_norm(x, sublayers, norms_of(sublayers, norm, named)[0])
+    """x ← x + n(f(x)): 2111.09883, section 3.2, "the output of each residual block is normalized before merging back"."""
+    for f, n in zip(sublayers, norms_of(sublayers, norm, named)[0]):
+        x = x + n(f(x))
+    return x
 
 
 def steps(x, sublayers, before="", after="dan", norm=None, named=None):
@@ -44,7 +50,9 @@ def steps(x, sublayers, before="", after="dan", norm=None, named=None):
 
 
 def parallel(x, sublayers, norm=None, named=None):
-    return paper.parallel(x, sublayers, norms_of(sublayers[:1], norm, named)[0])
+    """y = x + MLP(LN(x)) + Attention(LN(x)): 2204.02311, section 2 (Parallel Layers), one LN for all branches."""
+    y = norms_of(sublayers[:1], norm, named)[0][0](x)
+    return x + sum(f(y) for f in sublayers)
 
 
 def sub_ln(x, sublayers, norm=None, named=None):
@@ -53,8 +61,10 @@ def sub_ln(x, sublayers, norm=None, named=None):
 
 
 def admin(x, sublayers, w, norm=None, named=None):
-    omegas = [w[f"omegas.{i}"] for i in range(len(sublayers))]
-    return paper.admin(x, sublayers, norms_of(sublayers, norm, named)[0], omegas)
+    """x ← n(ω_i x + f_i(x)): 2004.08249, section 4, Admin's reparametrization of Post-LN."""
+    for i, (f, n) in enumerate(zip(sublayers, norms_of(sublayers, norm, named)[0])):
+        x = n(w[f"omegas.{i}"] * x + f(x))
+    return x
 
 
 def sandwich(x, sublayers, norm=None, named=None):

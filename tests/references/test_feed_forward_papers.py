@@ -10,15 +10,7 @@ from paper_cases import D_FF, D_MODEL, FEED_FORWARD, LENGTH, VALID, positions
 from paddle_tfm.protocols import PositionalEncoding, Tap, TokenInfo
 
 GIVEN = {"d_model": D_MODEL, "d_ff": D_FF, "dropout": 0.0, "site": FEED_FORWARD}
-DENSE = {
-    "relu": paper.feed_forward_relu,
-    "gelu": paper.feed_forward_gelu,
-    "swish": twins.swish,
-    "relu_squared": twins.relu_squared,
-    "swiglu": paper.feed_forward_swiglu,
-    "geglu": twins.geglu,
-    "reglu": twins.reglu,
-}
+DENSE = {"relu": paper.feed_forward_relu, "swiglu": paper.feed_forward_swiglu}
 
 
 EXPERTS = 4
@@ -47,16 +39,15 @@ def test_sub_ln_normalizes_before_the_output_matrix(build, registry, precision, 
     precision.same(ours, DENSE[name](x, w, inner=lambda y: paper.layer_norm(y, weight, bias)))
 
 
-@pytest.mark.parametrize("name", ["swiglu", "geglu", "reglu"])
-def test_a_gated_network_of_equal_size_is_two_thirds_as_wide(build, registry, name):
+def test_a_gated_network_of_equal_size_is_two_thirds_as_wide(build):
     """2002.05202, section 2: "we reduce the number of hidden units d_ff by a factor of 2/3"."""
-    _, w = build("feed_forward", {"name": name, "equal_parameters": True, "bias": False}, d_model=16, d_ff=96)
+    _, w = build("feed_forward", {"name": "swiglu", "equal_parameters": True, "bias": False}, d_model=16, d_ff=96)
     _, relu = build("feed_forward", {"name": "relu", "bias": False}, d_model=16, d_ff=96)
     assert w["gate.weight"].shape == (16, 64)
     assert sum(array.size for array in w.values()) == sum(array.size for array in relu.values())
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("k", [1, 2])
 def test_balance_loss_is_the_papers_over_real_tokens(build, precision, x, k):
     spec = {"name": "mixture_of_experts", "experts": EXPERTS, "top_k": k, "balance_weight": 0.05}
     network, w = build("feed_forward", spec, **GIVEN)
@@ -66,7 +57,7 @@ def test_balance_loss_is_the_papers_over_real_tokens(build, precision, x, k):
     precision.same(loss, paper.balance_loss(logits, k, 0.05))
 
 
-@pytest.mark.parametrize("k, shared", [(2, 1), (3, 2), (4, 0)])
+@pytest.mark.parametrize("k, shared", [(2, 1), (4, 0)])
 def test_deepseek_moe_is_the_papers(build, precision, x, k, shared):
     """Over three training passes: 2408.15664, algorithm 1, b_i ← b_i + u · sign(mean(c) − c_i), with a large u."""
     spec = {"name": "deepseek_moe", "experts": EXPERTS, "top_k": k, "shared": shared, "bias_rate": 0.3}

@@ -42,7 +42,6 @@ def test_every_component_agrees_with_its_reference(kind, name):
     "kind, name, options",
     [
         ("norm", "layer", {"bias": False}),
-        ("norm", "group", {"groups": 4}),
         ("attention", "multihead", {"head_dim": 6}),
         ("attention", "single_head", {"head_size": 5}),
         ("feed_forward", "swish", {"beta": 1.702}),
@@ -55,6 +54,7 @@ def test_every_component_agrees_with_its_reference(kind, name):
         ("attention", "local", {"window": 3}),
         ("attention", "grouped_query", {"kv_heads": 2}),
         ("attention", "sinks", {"learned": False}),
+        ("attention", "gated", {"per_head": True}),
         ("attention", "synthesizer", {"mode": "random"}),
         ("attention", "synthesizer", {"mode": "random", "rank": 5}),
         ("attention", "recurrent", {"hidden": 8}),

@@ -1,224 +1,116 @@
-"""What recipes ask of every shipped attention: its geometry, the weights of its branch, options that are
-refused, and memory."""
+"""What neither a formula nor the kit sees of attentions: the weights of their branch, what is dropped of a difference,
+neighbours, and memory."""
 
 import numpy as np
 import paddle
 import pytest
 
 from paddle_tfm import memory
-from paddle_tfm.options import parameters
+from paddle_tfm.layers import Dropout
 from paddle_tfm.protocols import LayerSite, Mask, PositionalEncoding, Tap, TokenInfo
-from paddle_tfm_plugins.attention.canon import Canon
-from paddle_tfm_plugins.attention.cosine import Cosine
-from paddle_tfm_plugins.attention.differential import Differential
-from paddle_tfm_plugins.attention.exclusive import Exclusive
-from paddle_tfm_plugins.attention.full_width_heads import FullWidthHeads
-from paddle_tfm_plugins.attention.gated import Gated
-from paddle_tfm_plugins.attention.grouped_query import GroupedQuery
-from paddle_tfm_plugins.attention.interleaved import Interleaved
-from paddle_tfm_plugins.attention.linear import LinearAttention
-from paddle_tfm_plugins.attention.local import Local
-from paddle_tfm_plugins.attention.merged import Merged
-from paddle_tfm_plugins.attention.mla import MultiHeadLatent
-from paddle_tfm_plugins.attention.multihead import MultiHead
-from paddle_tfm_plugins.attention.qk_norm import QKNorm
-from paddle_tfm_plugins.attention.scalable_softmax import ScalableSoftmax
-from paddle_tfm_plugins.attention.sigmoid import SigmoidAttention
-from paddle_tfm_plugins.attention.single_head import SingleHead
-from paddle_tfm_plugins.attention.sinks import Sinks
-from paddle_tfm_plugins.attention.talking_heads import TalkingHeads
-from paddle_tfm_plugins.attention.value_residual import ValueResidual
 
-C, H = 8, 2
-FULL = LayerSite("encoder", "self", 0, 1, 1)
-MAKERS = {
-    "multihead": lambda site, **more: MultiHead(C, H, 0.0, **more),
-    "multihead head_dim": lambda site, **more: MultiHead(C, 3, 0.0, head_dim=5, **more),
-    "single_head": lambda site, **more: SingleHead(C, 0.0, bias=True, **more),
-    "single_head head_size": lambda site, **more: SingleHead(C, 0.0, head_size=3, **more),
-    "full_width_heads": lambda site, **more: FullWidthHeads(d_model=C, num_heads=H, dropout=0.0, **more),
-    "linear": lambda site, **more: LinearAttention(C, H, site=site, **more),
-    "multi-query": lambda site, **more: GroupedQuery(C, H, 0.0, **more),
-    "grouped_query": lambda site, **more: GroupedQuery(C, 4, 0.0, kv_heads=2, **more),
-    "local": lambda site, **more: Local(d_model=C, num_heads=H, dropout=0.0, site=site, window=2, **more),
-    "talking_heads": lambda site, **more: TalkingHeads(d_model=C, num_heads=H, dropout=0.0, **more),
-    "cosine": lambda site, **more: Cosine(d_model=C, num_heads=H, dropout=0.0, **more),
-    "qk_norm": lambda site, **more: QKNorm(d_model=C, num_heads=H, dropout=0.0, **more),
-    "qk_norm over all heads": lambda site, **more: QKNorm(
-        d_model=C, num_heads=H, dropout=0.0, norm="layer", per_head=False, **more
-    ),
-    "sinks": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, **more),
-    "sinks zero": lambda site, **more: Sinks(d_model=C, num_heads=H, dropout=0.0, learned=False, **more),
-    "canon": lambda site, **more: Canon(d_model=C, num_heads=H, dropout=0.0, **more),
-    "exclusive": lambda site, **more: Exclusive(d_model=C, num_heads=H, dropout=0.0, **more),
-    "merged": lambda site, **more: Merged(d_model=C, num_heads=H, dropout=0.0, **more),
-    "value_residual": lambda site, **more: ValueResidual(d_model=C, num_heads=H, dropout=0.0, site=site, **more),
-    "scalable_softmax": lambda site, **more: ScalableSoftmax(d_model=C, num_heads=H, dropout=0.0, **more),
-    "sigmoid": lambda site, **more: SigmoidAttention(d_model=C, num_heads=H, dropout=0.0, **more),
-    "interleaved": lambda site, **more: Interleaved(
-        d_model=C, num_heads=H, dropout=0.0, site=site, window=2, every=1, **more
-    ),
-    "mla": lambda site, **more: MultiHeadLatent(C, H, 0.0, **more),
-    "mla head_dim": lambda site, **more: MultiHeadLatent(C, H, 0.0, head_dim=8, query_latent=5, **more),
-    "gated": lambda site, **more: Gated(d_model=C, num_heads=H, dropout=0.0, **more),
-    "differential": lambda site, **more: Differential(d_model=C, num_heads=4, dropout=0.0, site=site, **more),
-}
-GEOMETRIES = {  # (score_heads, kv_heads, head_dim) where they are not (H, H, C / H), and what asks for them
-    "multihead head_dim": ((3, 3, 5), {"num_heads": 3, "head_dim": 5}),
-    "single_head": ((1, 1, C), {}),
-    "single_head head_size": ((1, 1, 3), {"head_size": 3}),
-    "full_width_heads": ((H, H, C), {}),
-    "multi-query": ((H, 1, C // H), {}),
-    "grouped_query": ((4, 2, C // 4), {"num_heads": 4, "kv_heads": 2}),
-    "mla": ((H, 1, 2), {}),
-    "mla head_dim": ((H, 1, 4), {"head_dim": 8}),
-    "differential": ((4, 4, C // 4), {"num_heads": 4}),
-}
-every = pytest.mark.parametrize("name", MAKERS)
+SITE = LayerSite("decoder", "self", 0, 1, 1)
+BRANCHES = {  # name → how many matrices scale what it gives
+    "multihead": 2, "single_head": 1, "linear": 2, "grouped_query": 2, "mla": 2, "differential": 1, "synthesizer": 2,
+}  # fmt: skip
 
 
-def make(name, site, seed=0, **more):
-    attention = MAKERS[name](site, **more)
-    rng = np.random.default_rng(seed)
-    for parameter in attention.parameters():
-        parameter.set_value(rng.normal(0, 0.5, parameter.shape).astype("float32"))
-    return attention
+@pytest.fixture
+def made(registry):
+    """An attention of 8 channels, its parameters drawn, without biases."""
+
+    def make(name, heads=2, site=SITE, **options):
+        givens = {"d_model": 8, "num_heads": heads, "dropout": 0.0, "max_length": 16, "site": site}
+        attention, rng = registry.build("attention", {"name": name, **options}, **givens), np.random.default_rng(0)
+        for key, parameter in attention.named_parameters():
+            scale = 0.0 if key in ("value.bias", "output.bias") else 0.5
+            parameter.set_value(rng.normal(0, 1, parameter.shape).astype("float32") * np.float32(scale))
+        return attention
+
+    return make
 
 
-def at(x, valid=None, start=0):
-    batch, length = x.shape[:2]
-    positions = paddle.arange(start, start + length).unsqueeze(0)
-    return TokenInfo(PositionalEncoding(), positions, paddle.ones([batch, length], "bool") if valid is None else valid)
+def attend(attention, x, positions=None, valid=None):
+    positions = paddle.arange(x.shape[1]) if positions is None else paddle.to_tensor(positions)
+    valid = paddle.ones(x.shape[:2], "bool") if valid is None else paddle.to_tensor([valid]).astype("bool")
+    here = TokenInfo(PositionalEncoding(), positions.unsqueeze(0), valid)
+    mask = Mask(here.positions, here.positions, here.valid, True)
+    return attention(x, attention.project(x, here), here, mask, Tap()).numpy()
 
 
-def mask(q, k, causal):
-    return Mask(q.positions, k.positions, k.valid, causal, k.encoding)
-
-
-def tensor(*shape, seed=1):
-    x = paddle.to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
-    x.stop_gradient = False
-    return x
-
-
-def attend(attention, x, causal, valid=None):
-    """Self-attention over all of x."""
-    here = at(x, valid)
-    return attention(x, attention.project(x, here), here, mask(here, here, causal), Tap())
-
-
-@every
-def test_the_geometry_is_that_of_the_keys(name):
-    attention = make(name, FULL)
-    expected, options = GEOMETRIES.get(name, ((H, H, C // H), {}))
-    geometry = type(attention).geometry(C, **{"num_heads": H, **options})
-    assert tuple(geometry) == expected
-    kv = attention.project(tensor(2, 4, C), at(tensor(2, 4, C)))
-    assert (geometry.kv_heads, geometry.head_dim) == (kv.key.shape[1], kv.key.shape[3])
-
-
-@every
-def test_branch_weights_scale_the_branch_and_not_its_scores(name):
-    attention, x = make(name, FULL), tensor(2, 4, C)
-    for key, parameter in attention.named_parameters():
-        if key in ("value.bias", "output.bias"):
-            parameter.set_value(paddle.zeros_like(parameter))
-    before, weights = attend(attention, x, False).numpy(), attention.branch_weights()
+@pytest.mark.parametrize("name", BRANCHES)
+def test_branch_weights_scale_the_branch_and_not_its_scores(made, name):
+    attention, x = made(name, heads=4), paddle.randn([2, 4, 8])
+    before, weights = attend(attention, x), attention.branch_weights()
     for weight in weights:
         weight.set_value(weight * 2.0)
-    np.testing.assert_allclose(attend(attention, x, False).numpy(), before * 2.0 ** len(weights), rtol=1e-4, atol=1e-4)
-    assert len(weights) == (1 if name in ("single_head", "single_head head_size", "differential") else 2)
+    np.testing.assert_allclose(attend(attention, x), before * 2.0 ** len(weights), rtol=1e-4, atol=1e-4)
+    assert len(weights) == BRANCHES[name]
 
 
-@pytest.mark.parametrize(
-    "cls",
-    [
-        MultiHead,
-        LinearAttention,
-        GroupedQuery,
-        MultiHeadLatent,
-        Differential,
-    ],
-)
-def test_heads_that_do_not_divide_the_width_are_refused(cls):
-    sentence = "`num_heads` must divide `d_model`, but 7 does not divide 256"
-    arguments = {"d_model": 256, "num_heads": 7, "dropout": 0.0, "site": FULL}
-    arguments = {name: value for name, value in arguments.items() if name in parameters(cls)}
-    for refuse in (lambda: cls(**arguments), lambda: cls.geometry(256, 7)):
-        with pytest.raises(ValueError) as error:
-            refuse()
-        assert str(error.value) == sentence
+def test_dropout_falls_on_the_difference_of_two_softmaxes(made):
+    """With one key and the norm of each head, a head is what it was, or nothing; were the softmaxes dropped one by one,
+    it would change its sign where only the first is gone."""
+    attention, x = made("differential", bias=False), paddle.ones([64, 1, 8])
+    attention.output.weight.set_value(paddle.eye(8))
+    for vector in (attention.lambda_q1, attention.lambda_q2):
+        vector.set_value(paddle.zeros_like(vector))  # λ is 0.2
+    attention.dropout = Dropout(0.5)
+    attention.eval()
+    whole = attend(attention, x).reshape(-1, 8)
+    paddle.seed(3)
+    attention.train()
+    heads = attend(attention, x).reshape(-1, 8)
+    gone = (heads == 0).all(-1)
+    assert 0 < gone.sum() < len(gone)
+    np.testing.assert_allclose(heads[~gone], whole[~gone], rtol=1e-2)
 
 
-@pytest.mark.parametrize(
-    ("make_it", "sentence"),
-    [
-        (lambda: MultiHead(8, 0, 0.0), "`num_heads` must be at least 1, but is 0"),
-        (lambda: MultiHead(8, 2, 0.0, head_dim=0), "`head_dim` must be at least 1, but is 0"),
-        (lambda: FullWidthHeads(d_model=8, num_heads=0, dropout=0.0), "`num_heads` must be at least 1, but is 0"),
-        (lambda: LinearAttention(8, 0), "`num_heads` must be at least 1, but is 0"),
-        (lambda: SingleHead(8, 0.0, head_size=0), "`head_size` must be at least 1, but is 0"),
-        (lambda: MultiHead(8, 2, 1.5), "`rate` must be in [0, 1), but is 1.5"),
-        (lambda: GroupedQuery(8, 4, 0.0, kv_heads=0), "`kv_heads` must be at least 1, but is 0"),
-        (lambda: GroupedQuery(8, 4, 0.0, kv_heads=3), "`kv_heads` must divide `num_heads`, but 3 does not divide 4"),
-        (lambda: GroupedQuery(8, 2, 0.0, kv_heads=4), "`kv_heads` must divide `num_heads`, but 4 does not divide 2"),
-        (
-            lambda: GroupedQuery.geometry(8, 4, kv_heads=3),
-            "`kv_heads` must divide `num_heads`, but 3 does not divide 4",
-        ),
-        (lambda: Local(d_model=8, num_heads=2, dropout=0.0, window=0), "`window` must be at least 1, but is 0"),
-        (
-            lambda: Local(d_model=8, num_heads=2, dropout=0.0, site=LayerSite("decoder", "cross", 0, 1, 1)),
-            "a window needs one text: positions of source and target have no distance",
-        ),
-        (
-            lambda: QKNorm(d_model=8, num_heads=2, dropout=0.0, norm="batch"),
-            "`norm` must be one of rms, layer, but is 'batch'",
-        ),
-        (
-            lambda: SigmoidAttention(d_model=8, num_heads=2, dropout=0.0, length=0),
-            "`length` must be at least 1, but is 0",
-        ),
-        (lambda: Canon(d_model=8, num_heads=2, dropout=0.0, kernel=1), "`kernel` must be in [2, 65536], but is 1"),
-        (
-            lambda: Canon(d_model=8, num_heads=2, dropout=0.0, site=LayerSite("decoder", "cross", 0, 1, 1)),
-            "in cross-attention queries and keys are two texts; choose it for self-attention alone",
-        ),
-        (lambda: Exclusive(d_model=8, num_heads=8, dropout=0.0), "`head_dim` must be at least 2, but is 1"),
-        (
-            lambda: Exclusive(d_model=8, num_heads=2, dropout=0.0, site=LayerSite("decoder", "cross", 0, 1, 1)),
-            "it takes a token's own value out, and in cross-attention all values are another text's",
-        ),
-        (
-            lambda: ValueResidual(d_model=8, num_heads=2, dropout=0.0, site=LayerSite("decoder", "cross", 1, 2, 2)),
-            "it mixes in values of the first layer, and in cross-attention all layers make theirs of one text",
-        ),
-        (
-            lambda: ScalableSoftmax(d_model=8, num_heads=2, dropout=0.0, scale=0.0),
-            "`scale` must be positive, but is 0.0",
-        ),
-        (
-            lambda: Merged(d_model=8, num_heads=2, dropout=0.0, site=FULL),
-            "it merges self- and cross-attention, and only a decoder beside an encoder has both",
-        ),
-        (lambda: Interleaved(d_model=8, num_heads=2, dropout=0.0, every=0), "`every` must be at least 1, but is 0"),
-        (lambda: MultiHeadLatent(8, 8, 0.0), "`rotary_dim` must be at least 1, but is 0"),
-        (lambda: MultiHeadLatent(8, 2, 0.0, latent=0), "`latent` must be at least 1, but is 0"),
-        (lambda: Cosine(d_model=8, num_heads=2, dropout=0.0, length=1), "`length` must be at least 2, but is 1"),
-        (
-            lambda: Differential(d_model=9, num_heads=3, dropout=0.0, site=FULL),
-            "`num_heads` must be even, for a head has two softmaxes, but is 3",
-        ),
-        (lambda: Differential.geometry(9, 3), "`num_heads` must be even, for a head has two softmaxes, but is 3"),
-    ],
-)
-def test_what_cannot_be_is_refused_by_a_sentence(make_it, sentence):
-    with pytest.raises(ValueError) as error:
-        make_it()
-    assert str(error.value) == sentence
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_neighbours_of_a_convolution_are_those_at_neighbouring_positions(made, dynamic):
+    """Padding before, between and behind the tokens changes nothing; what is out of reach is not seen."""
+    attention, x, junk = (
+        made("convolution", kernel=3, dynamic=dynamic),
+        paddle.randn([1, 3, 8]),
+        30 * paddle.ones([1, 1, 8]),
+    )
+    spread = paddle.concat([junk, x[:, :1], junk, x[:, 1:], junk], 1)
+    moved = attend(attention, spread, [9, 5, 7, 6, 7, 8], [0, 1, 0, 1, 1, 0])
+    np.testing.assert_allclose(moved[:, [1, 3, 4]], attend(attention, x), rtol=1e-4, atol=1e-5)
+    alone = np.concatenate([attend(attention, x[:, i : i + 1]) for i in range(3)], 1)
+    np.testing.assert_allclose(attend(attention, x, [0, 10, 20]), alone, rtol=1e-4, atol=1e-5)
 
 
-QUADRATIC = ("multihead", "grouped_query", "talking_heads", "mla", "synthesizer", "convolution", "linear")
+@pytest.mark.parametrize("sublayer", ["self", "cross"])
+def test_a_row_that_sees_nothing_passes_large_gradients_on_as_zeros(made, sublayer):
+    attention, x = made("linear", site=LayerSite("decoder", sublayer, 0, 1, 1)), paddle.randn([1, 2, 8])
+    x.stop_gradient = False
+    here = TokenInfo(PositionalEncoding(), paddle.arange(2).unsqueeze(0), paddle.zeros([1, 2], "bool"))
+    mask = Mask(here.positions, here.positions, here.valid, sublayer == "self")
+    (attention(x, attention.project(x, here), here, mask, Tap()) * 1e12).sum().backward()
+    for tensor in (x, attention.query.weight, attention.key.weight, attention.value.weight):
+        np.testing.assert_array_equal(tensor.grad.numpy(), 0.0)
+
+
+def test_the_past_of_linear_attention_has_one_size(made):
+    attention, state, sizes = made("linear"), None, set()
+    for t in range(4):
+        here = TokenInfo(PositionalEncoding(), paddle.full([1, 1], t, "int64"), paddle.ones([2, 1], "bool"))
+        new = attention.project(paddle.randn([2, 1, 8]), here)
+        state = new if state is None else state.extend(new)
+        sizes.add((*state.key.shape, *state.value.shape, *(state.past.outer.shape if t else [2, 2, 4, 4])))
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"mode": "random"}, {"mode": "random", "rank": 3}], ids=str)
+def test_beyond_max_length_the_last_position_of_a_synthesizer_serves(made, options):
+    attention, x = made("synthesizer", **options), paddle.randn([1, 3, 8])
+    outputs = []
+    for far in ([14, 15, 16], [14, 20, 1000]):
+        here = TokenInfo(PositionalEncoding(), paddle.to_tensor([far]), paddle.ones([1, 3], "bool"))
+        mask = Mask(here.positions, here.positions, here.valid, False)
+        outputs.append(attention(x, attention.project(x, here), here, mask, Tap()).numpy())
+    np.testing.assert_array_equal(*outputs)
 
 
 @pytest.mark.parametrize(("encoding", "held"), [("none", 6), ("shaw", 20), ("transformer_xl", 20), ("fire", 64)])
@@ -233,7 +125,9 @@ def test_what_an_encoding_takes_counts(make_model, monkeypatch, encoding, held):
         model.encode(tokens, valid)
 
 
-@pytest.mark.parametrize("name", QUADRATIC)
+@pytest.mark.parametrize(
+    "name", ["multihead", "grouped_query", "talking_heads", "mla", "synthesizer", "convolution", "linear"]
+)
 def test_a_text_whose_pairs_fill_the_memory_is_refused_before(make_model, monkeypatch, name):
     model = make_model(f"model.attention={{encoder: multihead, decoder: {{self: {name}, cross: multihead}}}}")
     tokens, valid = paddle.full([1, 256], 5, "int64"), paddle.ones([1, 256], "bool")

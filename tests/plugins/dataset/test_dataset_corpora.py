@@ -30,34 +30,30 @@ def sizes(splits):
     return [len(splits[split]) for split in SPLITS]
 
 
-@pytest.mark.parametrize("sides", [("en", "de"), ("de", "en")])
-def test_multi30k(sides):
-    splits = read(Multi30k(*sides))
+def test_multi30k():
+    splits = read(Multi30k("de", "en"))
     assert sizes(splits) == [29_000, 1_014, 1_000]
     pair = (
         "Two young, White males are outside near many bushes.",
         "Zwei junge weiße Männer sind im Freien in der Nähe",
     )
     source, target = splits["train"][0]
-    assert (source if sides[0] == "en" else target) == pair[0]
-    assert (target if sides[0] == "en" else source).startswith(pair[1])
+    assert source.startswith(pair[1]) and target == pair[0]
 
 
 @pytest.mark.reliability
 def test_tatoeba():
-    splits, back = read(TatoebaEnZh()), read(TatoebaEnZh("zh", "en"))
+    splits = read(TatoebaEnZh())
     assert sizes(splits) == [30_082, 965, 981] and sum(sizes(splits)) == 32_028
     english = [{re.sub(r"\W", "", source.casefold()) for source, _ in splits[split]} for split in SPLITS]
     assert not english[0] & english[1] and not english[0] & english[2] and not english[1] & english[2]
-    assert back == {split: [(target, source) for source, target in pairs] for split, pairs in splits.items()}
     known = {chinese for split in ("train", "valid") for _, chinese in splits[split]}
     assert sum(chinese in known for _, chinese in splits["test"]) == 197  # as its docstring says
     small = read(TatoebaEnZh(train=2000))
     assert sizes(small) == [2_000, 965, 981] and {*small["train"]} < {*splits["train"]}
-    assert {*read(TatoebaEnZh(train=1000))["train"]} < {*small["train"]}
 
 
-@pytest.mark.parametrize("language", ["fre", "gre", "ice", "kor"])
+@pytest.mark.parametrize("language", ["fre", "kor"])
 def test_sigmorphon(language):
     splits = read(Sigmorphon2020G2P(language))
     assert sizes(splits) == [3_600, 450, 450]

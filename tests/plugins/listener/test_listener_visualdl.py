@@ -29,26 +29,6 @@ def logged(run) -> dict[tuple, Record]:
     return records
 
 
-def content(value) -> bytes:
-    copy = type(value).FromString(value.SerializeToString())
-    copy.timestamp = 0
-    copy.ClearField("hparam")  # it has the name of the file in it, which has the time in it
-    return copy.SerializeToString()
-
-
-@pytest.mark.reliability
-def test_a_resumed_run_logs_what_an_uninterrupted_one_does_and_nothing_twice(make_trainer, train_in_parts):
-    whole = make_trainer(folder="whole")
-    whole.train()
-    parts, _ = train_in_parts(stops=[4, 9])
-    expected, records = logged(whole.run), logged(parts.run)
-    clock = [key for key in expected if key[1] == "train/tokens_per_second"]
-    assert {kind for kind, _, _ in expected} >= {"value", "text", "image", "histogram", "hparam"}
-    assert records.keys() - expected.keys() <= set(clock)
-    for key in expected.keys() - set(clock):
-        assert content(records[key]) == content(expected[key]), key
-
-
 def test_what_a_killed_process_left_half_written_is_skipped(make_trainer):
     trainer = make_trainer()
     trainer.stop = lambda: trainer.run.step >= 6
@@ -135,28 +115,6 @@ def test_what_is_drawn_of_the_sinusoidal_encoding_is_its_formula(make_trainer):
     both = np.stack([np.sin(angle), np.cos(angle)], -1)
     expected = [both.reshape(64, 16), np.concatenate([both[..., 0], both[..., 1]], 1)]  # interleaved, or halves
     assert min(np.abs(grey - table).max() for table in expected) < 0.02
-
-
-def test_titles_and_a_scale_stand_around_a_map():
-    """Each is there: without it the picture is emptier where it stands. The scale goes from its largest number down."""
-    maps = np.zeros((2, 12, 12))
-    maps[0, 0, 0] = 1.0
-    names = {"rows": "target piece", "columns": "source piece", "scale": "weight"}
-    whole = draw(maps, Axes(**names, black=1.0, white=0.0)).astype(int)
-    width = 2 * 12 * CELL + GAP
-    for name, place in (
-        ("rows", np.s_[TOP:, : LEFT - 30]),
-        ("columns", np.s_[: TOP - 40, LEFT : LEFT + width]),
-        ("scale", np.s_[: TOP - 40, LEFT + width :]),
-    ):
-        bare = draw(maps, Axes(**names | {name: ""}, black=1.0, white=0.0))
-        assert (whole[place] == 0).any() and (bare[place] > 0).all(), name
-    scale = whole[TOP:, LEFT + width + 18 + 8]  # in the middle of the bar
-    np.testing.assert_allclose(scale[: 12 * CELL], np.linspace(0, 255, 120)[: 12 * CELL], atol=1)
-    inverse = draw(maps, Axes(**names, black=0.0, white=1.0)).astype(int)
-    assert inverse[TOP + 1, LEFT + width + 18 + 8] > 250 and inverse[TOP, LEFT] == 255 and whole[TOP, LEFT] == 0
-    numbers = np.s_[TOP - 8 : TOP + 8, LEFT + width + 18 + 24 :]
-    assert (whole[numbers] != draw(2 * maps, Axes(**names, black=2.0, white=0.0))[numbers]).any()  # 1 and 2
 
 
 @pytest.mark.filterwarnings("error")

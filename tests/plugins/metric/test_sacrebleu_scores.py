@@ -7,7 +7,6 @@ import sys
 import pytest
 import sacrebleu
 
-from paddle_tfm import UserError
 from paddle_tfm.protocols import Likelihood, Prediction
 from paddle_tfm_plugins.metric.bleu import Bleu
 from paddle_tfm_plugins.metric.chrf import Chrf
@@ -122,20 +121,6 @@ def test_ter_searches_no_shifts_in_long_texts():
     assert Ter().statistics([Prediction("", *texts, others=(f"{texts[1]} x",))]).tolist() == [[1, 3_000.5]]
 
 
-def test_effective_order_leaves_out_the_orders_that_no_output_has():
-    short = [Prediction("", "ein Hund", "ein Hund"), Prediction("", "zwei Hunde", "zwei Katzen")]
-    theirs = sacrebleu.corpus_bleu(*columns(short), use_effective_order=True).score
-    assert Bleu(effective_order=True).compute(short, NONE) == theirs > 50
-    assert Bleu().compute(short, NONE) == 0
-
-
-def test_outputs_of_nothing_have_a_score():
-    nothing = [Prediction("", text, "") for text in GERMAN]
-    assert [metric.compute(nothing, NONE) for metric in (Bleu(), Chrf(), Ter())] == [0, 0, 100]
-    with pytest.raises(ValueError, match=r"^`predictions` must hold at least one$"):
-        Bleu().compute([], NONE)
-
-
 def test_a_signature_says_what_was_chosen():
     version = f"version:{sacrebleu.__version__}"
     assert Bleu().signature() == f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|{version}"
@@ -146,29 +131,3 @@ def test_a_signature_says_what_was_chosen():
     assert [(m.higher_is_better, m.unit, m.needs_pieces) for m in (Bleu, Chrf, Ter)] == [
         *((True, "points", False), (True, "points", False), (False, "points", False))
     ]
-
-
-@pytest.mark.parametrize(
-    ("metric", "options", "sentence"),
-    [
-        (Bleu, {"tokenize": "13"}, "`tokenize` must be one of 13a, char, intl, none, zh, but is '13'; did you mean '13a'?"),
-        (Bleu, {"tokenize": "moses"}, "`tokenize` must be one of 13a, char, intl, none, zh, but is 'moses'"),
-        (Bleu, {"smooth": "addk"}, "`smooth` must be one of add-k, exp, floor, none, but is 'addk'; did you mean 'add-k'?"),
-        (Bleu, {"tokenize": "spm"}, "`tokenize` 'spm' needs a download or another package; use one of 13a, char, intl, none, zh"),
-        (Chrf, {"char_order": 0}, "`char_order` must be at least 1, but is 0"),
-        (Chrf, {"word_order": -1}, "`word_order` must not be negative, but is -1"),
-        (Chrf, {"beta": 0}, "`beta` must be at least 1, but is 0"),
-        (Ter, {"asian_support": True}, "`asian_support` needs `normalized` or `no_punct`: alone it changes nothing"),
-    ],
-)  # fmt: skip
-def test_what_is_refused(metric, options, sentence):
-    with pytest.raises(ValueError) as caught:
-        metric(**options)
-    assert str(caught.value) == sentence
-
-
-def test_a_recipe_s_wrong_option_is_reported():
-    from paddle_tfm import create_registry
-
-    with pytest.raises(UserError, match=r"metric\.per  must be 'word' or 'line', but is 'lines'"):
-        create_registry().build("metric", {"name": "word_error_rate", "per": "lines"})

@@ -6,26 +6,7 @@ import paddle_tfm
 import numpy as np
 import paddle
 
-from paddle_tfm_plugins.optimizer.muon import Muon, is_hidden_matrix, orthogonalize
-
-NAME = "encoder.layers.0.self_attention.query.weight"
-rng = np.random.default_rng(0)
-
-
-def parameter(shape, name=NAME):
-    made = paddle.create_parameter(shape, "float32")
-    made.set_value(np.random.default_rng(5).normal(size=shape).astype("float32"))
-    made.name = name
-    return made
-
-
-def change(update, weight, gradient, rate=0.5):
-    before = weight.numpy().copy()
-    weight.grad = paddle.to_tensor(np.asarray(gradient, dtype="float32"))
-    update.set_lr(rate)
-    update.step()
-    update.clear_grad(set_to_zero=False)
-    return weight.numpy() - before
+from paddle_tfm_plugins.optimizer.muon import is_hidden_matrix, orthogonalize
 
 
 def test_five_steps_bring_singular_values_to_the_range_of_the_docstring():
@@ -37,14 +18,6 @@ def test_five_steps_bring_singular_values_to_the_range_of_the_docstring():
     before, after = np.array(before), np.array(after)
     assert after.min() > 0 and 1.20 < after.max() < 1.21
     assert 0.68 < after[before >= 0.01].min() < 0.69 and 1.13 < after[before >= 0.01].max() < 1.14
-
-
-def test_a_zero_and_a_tiny_gradient_are_finite():
-    weight = parameter([4, 3])
-    update = Muon(weight_decay=0.0).create([weight])
-    assert not change(update, weight, np.zeros([4, 3])).any()
-    assert np.isfinite(change(update, weight, np.full([4, 3], 1e-30))).all()
-    assert np.isfinite(change(update, weight, rng.normal(size=[4, 3]) * 1e15)).all()
 
 
 def test_it_finds_the_matrices_of_a_real_model():

@@ -16,17 +16,6 @@ SITE = LayerSite("encoder", "self", 0, 1, 1)
 POSITIONS = paddle.arange(5).unsqueeze(0)
 
 
-class Times(PositionalEncoding):
-    """Multiplies positions, and adds a constant to them: an order can be seen."""
-
-    def __init__(self, factor, shift):
-        super().__init__()
-        self.factor, self.shift = factor, shift
-
-    def remap(self, positions, draw):
-        return positions * self.factor + self.shift + draw()
-
-
 def test_embed_and_rotation_in_turn():
     x = paddle.randn([2, 5, 4])
     first, second = Sinusoidal(4), Learned(4, 8)
@@ -39,6 +28,22 @@ def test_embed_and_rotation_in_turn():
         np.testing.assert_array_equal(getattr(chain, way)(q, POSITIONS).numpy(), expected)
 
 
+class Times(PositionalEncoding):
+    """Multiplies positions, and adds a constant to them: an order can be seen."""
+
+    def __init__(self, factor, shift):
+        super().__init__()
+        self.factor, self.shift = factor, shift
+
+    def remap(self, positions, draw):
+        return positions * self.factor + self.shift + draw()
+
+
+def test_remap_in_turn():
+    chain = Chain([Times(2, 1), NoPosition(), Times(3, 0)])
+    np.testing.assert_array_equal(chain.remap(POSITIONS, lambda: 1).numpy()[0], (np.arange(5) * 2 + 2) * 3 + 1)
+
+
 def test_bias_scores_and_values_are_sums():
     q, weights, at = paddle.randn([2, 3, 5, 4]), paddle.rand([2, 3, 5, 5]), (POSITIONS, POSITIONS)
     parts = [ALiBi(3, SITE), Shaw(4), NoPosition(), ALiBi(3, SITE), Shaw(4, clip=2), Shaw(4, with_values=False)]
@@ -48,24 +53,6 @@ def test_bias_scores_and_values_are_sums():
     np.testing.assert_allclose(chain.scores(q, q, *at).numpy(), scores, rtol=1e-5, atol=1e-5)
     values = sum(parts[i].values(weights, *at).numpy() for i in (1, 4))
     np.testing.assert_allclose(chain.values(weights, *at).numpy(), values, rtol=1e-5, atol=1e-5)
-
-
-def test_remap_in_turn():
-    chain = Chain([Times(2, 1), NoPosition(), Times(3, 0)])
-    np.testing.assert_array_equal(chain.remap(POSITIONS, lambda: 0).numpy()[0], (np.arange(5) * 2 + 1) * 3)
-    np.testing.assert_array_equal(chain.remap(POSITIONS, lambda: 1).numpy()[0], (np.arange(5) * 2 + 2) * 3 + 1)
-
-
-def test_uses_what_its_parts_use():
-    assert Chain([NoPosition()]).uses() == frozenset()
-    assert Chain([Sinusoidal(4), ALiBi(3, SITE)]).uses() == {"embed", "bias"}
-    assert Chain([Rotary(4), Shaw(4, with_values=False)]).uses() == {"rotate", "scores"}
-
-
-def test_is_per_layer_if_a_part_is():
-    assert not Chain([Sinusoidal(4), Rotary(4)]).per_layer
-    assert Chain([Sinusoidal(4), Shaw(4)]).per_layer
-    assert not Chain([Sinusoidal(4)]).per_layer  # the class keeps nothing
 
 
 def test_parts_that_are_not_per_layer_are_there_once(make_model, make_batch):
@@ -83,13 +70,6 @@ def test_parts_that_are_not_per_layer_are_there_once(make_model, make_batch):
     expected = second.parts[1].scores(q, q, POSITIONS, POSITIONS).numpy()
     np.testing.assert_array_equal(second.scores(q, q, POSITIONS, POSITIONS).numpy(), expected)
     assert second.uses() == first.uses() == {"embed", "bias", "scores", "values"}
-
-
-def test_a_chain_in_a_chain_shares_too(make_model):
-    parts = "[{name: chain, parts: [learned, shaw]}, {name: randomized, encoding: {name: chain, parts: [t5, shaw]}}]"
-    model = make_model(f"model.position={{name: chain, parts: {parts}}}")
-    names = [name for name, _ in model.encoder.named_parameters() if "encodings.1." in name]
-    assert len(names) == 4 and all("table" in name and "parts.1." in name for name in names)
 
 
 def test_what_makes_queries_wider_stands_beside_no_other_turn_or_term_of_the_scores():

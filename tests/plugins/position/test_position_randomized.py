@@ -25,30 +25,12 @@ def draws(seed):
     return lambda: np.random.default_rng(seed)
 
 
-class Plus(PositionalEncoding):
-    """Adds a constant to positions."""
-
-    def remap(self, positions, draw):
-        return positions + 1000
-
-
 def test_every_choice_is_as_likely():
     """Two of [0, 4): six choices, of which 1,200 draws give each about 200 times."""
     encoding, counts = around(Sinusoidal(4), longest=4), dict.fromkeys(itertools.combinations(range(4), 2), 0)
     for seed in range(1200):
         counts[tuple(encoding.remap(POSITIONS[:, :2], draws(seed)).numpy()[0].tolist())] += 1
     assert min(counts.values()) > 200 - 5 * 13 and max(counts.values()) < 200 + 5 * 13  # 13: the standard deviation
-
-
-def test_longer_than_the_range_stays():
-    for longest in (5, 3):
-        drawn = around(Sinusoidal(4), longest=longest).remap(POSITIONS, draws(1))
-        np.testing.assert_array_equal(drawn.numpy(), POSITIONS.numpy())
-
-
-def test_what_is_inside_maps_on():
-    drawn = around(Plus(), longest=9).remap(POSITIONS, draws(1)).numpy()
-    np.testing.assert_array_equal(drawn, around(Sinusoidal(4), longest=9).remap(POSITIONS, draws(1)).numpy() + 1000)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -135,11 +117,3 @@ def test_a_training_step_is_drawn_for_each_stack_and_evaluation_is_not(make_mode
     assert source == sorted(set(source)) and target == sorted(set(target)) and max(source + target) > 100
     model.eval()
     assert positions(1) == positions(2) == [[15 * p for p in range(5)], [15 * p for p in range(6)]]  # 500 // 32
-
-
-def test_contract():
-    encoding = around(Learned(4, 32))
-    assert [name for name, _ in encoding.named_parameters()] == ["encoding.weight"]
-    for name in ("longest", "stride"):
-        with pytest.raises(ValueError, match=f"`{name}` must be at least 1, but is 0"):
-            around(Sinusoidal(4), **{name: 0})

@@ -38,30 +38,10 @@ def test_tsv(folder):
     assert read(Parallel("a.tsv")) == [("one", "eins"), ("two words", "zwei Worte")]
 
 
-def test_columns_and_reverse(folder):
-    (folder / "a.tsv").write_text("7\teins\tone\n", "utf-8")
-    assert read(Parallel("a.tsv", columns=[2, 1])) == [("one", "eins")]
-    assert read(Parallel("a.tsv", columns=[2, 1], reverse=True)) == [("eins", "one")]
-
-
 def test_two_files(folder):
     (folder / "a.en").write_bytes(b"\xef\xbb\xbfone\r\n\r\ntwo\xe2\x80\xa8lines\r\nthree")  # BOM, CRLF, U+2028
     (folder / "a.de").write_text("eins\n\nzwei\ndrei\n", "utf-8")
     assert read(Parallel(["a.en", "a.de"])) == [("one", "eins"), ("two\u2028lines", "zwei"), ("three", "drei")]
-
-
-def test_gzip(folder):
-    (folder / "a.en.gz").write_bytes(gzip.compress("größer\nb\n".encode()))
-    (folder / "a.de").write_text("x\ny\n", "utf-8")
-    assert read(Parallel("no.tsv", ["a.en.gz", "a.de"]), "valid") == [("größer", "x"), ("b", "y")]
-
-
-def test_each_split_reads_its_own(folder):
-    for name in ("train", "valid", "test"):
-        (folder / f"{name}.tsv").write_text(f"{name}\tx\n", "utf-8")
-    task = Parallel("train.tsv", "valid.tsv", str(folder / "test.tsv"))
-    assert [read(task, split)[0][0] for split in ("train", "valid", "test")] == ["train", "valid", "test"]
-    assert read(task) == read(task)
 
 
 def test_pairs_in_the_recipe():
@@ -80,14 +60,6 @@ def test_too_few_columns(folder):
     (folder / "a.tsv").write_text("a\tb\tc\na\tb\n", "utf-8")
     assert complaint(Parallel("a.tsv", columns=[0, 2])) == (
         "a.tsv, line 2: 2 columns, but `columns` asks for column 2, counted from 0"
-    )
-
-
-@pytest.mark.parametrize(("line", "side"), [("\tb", "source"), ("a\t ", "target")])
-def test_one_side_empty(folder, line, side):
-    (folder / "a.tsv").write_text(f"a\tb\n{line}\n", "utf-8")
-    assert complaint(Parallel("a.tsv")) == (
-        f"a.tsv: a side is empty in 1 of 2 pairs (line 2: the {side}); mend them, or leave them out: `drop_empty: true`"
     )
 
 
@@ -327,14 +299,6 @@ def test_valid_is_held_out_of_train(folder, valid, least, most):
     assert list(task.examples("test")) == []
 
 
-def test_equal_sources_stay_together(folder):
-    numbered(folder, 500, copies=3)
-    for valid in (100, 0.2):
-        train, held = (read(Parallel("a.tsv", valid), split) for split in ("train", "valid"))
-        assert not {source for source, _ in train} & {source for source, _ in held}
-        assert valid == 0.2 or 100 <= len(held) <= 102
-
-
 def test_both_directions_hold_out_the_same_and_more_holds_out_what_less_does(folder):
     numbered(folder)
     some, more = (read(Parallel("a.tsv", valid), "valid") for valid in (50, 60))
@@ -345,13 +309,6 @@ def test_both_directions_hold_out_the_same_and_more_holds_out_what_less_does(fol
 def test_what_is_held_out_belongs_to_no_platform_or_run(folder):
     numbered(folder, 40)
     assert [source for source, _ in read(Parallel("a.tsv", 3), "valid")] == HELD
-
-
-def test_held_out_of_two_files_and_json(folder):
-    (folder / "a").write_text("".join(f"{i}\n" for i in range(40)))
-    (folder / "a.jsonl").write_text("".join(f'{{"source": "{i}", "target": "{i}"}}\n' for i in range(40)))
-    for files in (["a", "a"], "a.jsonl"):
-        assert [source for source, _ in read(Parallel(files, 3), "valid")] == HELD
 
 
 def test_too_much_is_held_out(folder):
@@ -384,13 +341,6 @@ def test_a_dataset():
         [("test", "test target")],
     ]
     assert read(Parallel(dataset=Numbers(), reverse=True)) == [("train target", "train")]
-
-
-def test_a_dataset_in_a_recipe():
-    registry = create_registry()
-    for dataset in ("scan", {"name": "scan", "cutoff": 26}):
-        task = registry.build("task", {"name": "parallel", "dataset": dataset}, "task")
-        assert task.dataset.cutoff == (None if dataset == "scan" else 26)
 
 
 # -------------------------------------------------------------------------------------------------------------- options

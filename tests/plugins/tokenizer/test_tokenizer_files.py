@@ -111,10 +111,3 @@ def test_what_is_no_such_file_is_a_sentence(tmp_path, kind, content, sentence):
     file.write_bytes(content)
     with pytest.raises(UserError, match=f"^{file}: cannot be read: .*{sentence.removeprefix('cannot be read: ')}"):
         kind(str(file)).read_head()
-
-
-def test_a_damaged_model_is_a_sentence(model, tmp_path):
-    content, file = model.read_bytes(), tmp_path / "cut.model"
-    file.write_bytes(content[: len(content) // 2 + 1])
-    with pytest.raises(UserError, match="no SentencePiece model"):
-        SentencePieceFile(str(file)).read_head()

@@ -82,23 +82,6 @@ def test_a_file_without_a_decoder(library, tmp_path):
     assert tokenizer.tokenize("a  b c") == ["a", "b", "?"] and tokenizer.normalize("a  b c") == "a b ?"
 
 
-def test_the_run_keeps_a_copy(library, tmp_path):
-    path = tmp_path / "mine.json"
-    byte_level(library).save(str(path))
-    tokenizer = HuggingFace(str(path))
-    tokenizer.fit(TEXTS)
-    folder = tmp_path / "run"
-    folder.mkdir()
-    tokenizer.save(folder)
-    path.unlink()
-    again = HuggingFace(str(path))
-    again.load(folder)
-    assert [again.tokenize(text) for text in TEXTS] == [tokenizer.tokenize(text) for text in TEXTS]
-    (folder / "tokenizer.json").write_text("{}")
-    with pytest.raises(ValueError, match="no tokenizer"):
-        again.load(folder)
-
-
 @pytest.mark.parametrize("content", [None, json.dumps({"model": {"type": "none"}}), b"\xff"], ids=repr)
 def test_a_file_that_is_none(library, tmp_path, content):
     path = tmp_path / "mine.json"

@@ -16,10 +16,8 @@ from paddle_tfm.data.vocabulary import UNKNOWN
 from paddle_tfm.protocols import Example
 from paddle_tfm.recipe.plan import plan_run
 from paddle_tfm_plugins.tokenizer._segmentation import lattice, merge, walk
-from paddle_tfm_plugins.tokenizer.char import Char
 from paddle_tfm_plugins.tokenizer.sentencepiece import SentencePiece
 
-MODELS = ("unigram", "bpe")
 SCORES = {"a": -2.0, "b": -2.5, "c": -3.0, "ab": -3.2, "bc": -2.8, "abc": -4.0, "ca": -3.5, "cab": -4.5}
 MERGES = {"ab": -1.0, "bc": -2.0, "ca": -3.0, "abc": -4.0, "cab": -5.0, "abca": -6.0}
 ODD = ["語 x👍y <0x41> <unk>", "aаα 们们 \0", "", "   ", "half \ud800"]
@@ -137,17 +135,6 @@ def test_unigram_with_a_large_alpha_is_the_librarys_best(fitted, byte_fallback):
                 sum(processor.get_score(processor.piece_to_id(p)) for p in each) for each in (results, best)
             )
             assert sorted(results) == sorted(best) or ours == pytest.approx(theirs, abs=1e-4), (results, best)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_without_sampling(fitted, model):
-    tokenizer = fitted(model)
-    assert not tokenizer.sampling and fitted(model, 0.1).sampling and not Char().sampling
-    rng = np.random.default_rng(0)
-    for text in texts(20):
-        assert tokenizer.sample(text, rng) == tokenizer.tokenize(text)
-        assert Char().sample(text, rng) == Char().tokenize(text)
-    assert rng.random() == np.random.default_rng(0).random() and Char().pieces() == []
 
 
 def test_the_codec_draws_both_sides():

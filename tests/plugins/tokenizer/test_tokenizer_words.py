@@ -1,10 +1,6 @@
 """char, word and mixed: what they change, and the pieces of known texts."""
 
-import gzip
-import os
 import random
-import unicodedata
-from pathlib import Path
 
 import pytest
 
@@ -33,16 +29,6 @@ SENTENCES = [
     "\u3000 tabs\tand\nlines\x85\x1c here \u2028 ",
 ]
 FAVOURITES = "  \t\n\u3000\u2028▁▁__aAbZßİΣé\u0301\u093f09٣½²,.'-日本語カなー한々。、《\u200d\ufe0f👍"
-
-
-def corpus():
-    """Real lines where `PADDLE_TFM_DATA` says where they are, the sentences above in any case."""
-    yield from SENTENCES
-    if folder := os.environ.get("PADDLE_TFM_DATA"):
-        yield from Path(folder, "tatoeba-en-zh", "cmn.txt").read_text("utf-8").split("\n")[::10]
-        for name in ("val.de.gz", "val.en.gz"):
-            with gzip.open(Path(folder, "multi30k", name), "rt", encoding="utf-8", newline="\n") as file:
-                yield from file
 
 
 def random_texts(count):
@@ -113,20 +99,3 @@ def test_word(text, pieces):
 )
 def test_mixed(text, pieces):
     assert Mixed().tokenize(text) == pieces.split(" ")
-
-
-def test_lowercase():
-    assert Word(lowercase=True).tokenize("Zwei MÄNNER") == ["▁zwei", "▁männer"]
-    assert Mixed(lowercase=True).tokenize("我 ANNA") == ["我", "▁anna"]
-
-
-@pytest.mark.parametrize("name", ["word", "mixed"])
-def test_pieces_are_runs_of_one_class(name):
-    tokenizer = TOKENIZERS[name]()
-    for text in [*corpus(), *random_texts(1000)]:
-        for piece in tokenizer.tokenize(text):
-            body = piece.removeprefix("▁")
-            classes = {unicodedata.category(character) for character in body}
-            assert len(body) == 1 or classes == {"Nd"} or all(each[0] in "LM" for each in classes), piece
-            if name == "mixed" and len(body) > 1:
-                assert not any("\u3040" <= c <= "\u30ff" or "\u4e00" <= c <= "\u9fff" for c in body), piece
