@@ -12,7 +12,7 @@ from visualdl.proto.record_pb2 import Record
 from paddle_tfm.runs import checkpoint
 from paddle_tfm.train.trainer import Interrupted
 from paddle_tfm_plugins.listener._visualdl_images import END
-from paddle_tfm_plugins.listener._visualdl_picture import CELL, GAP, LEFT, NAMED_CELL, TOP, Axes, corner, draw
+from paddle_tfm_plugins.listener._visualdl_picture import CELL, LEFT, NAMED_CELL, TOP, Axes, corner, draw
 from paddle_tfm_plugins.listener._visualdl_records import read_records
 
 

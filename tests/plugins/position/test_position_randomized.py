@@ -7,7 +7,6 @@ import pytest
 from paddle_tfm.protocols import LayerSite, PositionalEncoding
 from paddle_tfm.randomness import random_context
 from paddle_tfm_plugins.position.alibi import ALiBi
-from paddle_tfm_plugins.position.learned import Learned
 from paddle_tfm_plugins.position.randomized import Randomized
 from paddle_tfm_plugins.position.rotary import Rotary
 from paddle_tfm_plugins.position.shaw import Shaw
@@ -51,48 +50,6 @@ def test_each_way_is_the_other_encodings_at_these_positions(training):
         assert encoding.uses() == inside.uses() and encoding.per_layer == inside.per_layer
     nothing = around(PositionalEncoding())
     assert nothing.bias(at, at) is None and nothing.scores(q, q, at, at) is None and nothing.values(q, at, at) is None
-
-
-def test_in_evaluation_positions_stand_a_stride_apart():
-    np.testing.assert_array_equal(around(Rotary(4), stride=3).remap(POSITIONS, None).numpy(), POSITIONS.numpy() * 3)
-    within = around(Plus(), stride=3).remap(POSITIONS, None)
-    np.testing.assert_array_equal(within.numpy(), POSITIONS.numpy() * 3 + 1000)
-
-
-def test_what_goes_by_position_stands_in_evaluation_where_it_stands_in_training(make_model, make_batch):
-    """The other encodings of a chain, cross-attention and a window see positions `stride` apart: as under positions
-    that were drawn at that distance."""
-    position = "model.position={encoder: &p {name: chain, parts: [{name: randomized, encoding: sinusoidal, longest: 64}, alibi]}, decoder: *p, cross: t5}"  # fmt: skip
-    model, batch = (
-        make_model(position, "model.attention={self: {name: local, window: 3}, cross: multihead}"),
-        make_batch(),
-    )
-    seen = {name: [] for name in ("alibi", "t5", "local")}
-
-    def watch(name, layer, method, pick):
-        inside = getattr(layer, method)
-
-        def watched(*arguments):
-            seen[name] += [tuple(each.numpy()[0].tolist()) for each in pick(arguments)]
-            return inside(*arguments)
-
-        object.__setattr__(layer, method, watched)
-
-    watch("alibi", model.decoder.encodings[0].parts[1], "bias", lambda arguments: arguments)
-    watch("t5", model.decoder.cross_encodings[0], "bias", lambda arguments: arguments)
-    attention = model.decoder.layers[0].self_attention
-    watch("local", attention, "forward", lambda arguments: [arguments[2].positions])
-    with paddle.no_grad():
-        model(batch)
-    text, source = tuple(range(0, 12, 2)), tuple(range(0, 10, 2))
-    assert set(seen["alibi"]) == {text} and set(seen["t5"]) == {text, source} and set(seen["local"]) == {text}
-
-
-def test_defaults():
-    assert (around(Sinusoidal(4)).longest, around(Sinusoidal(4)).stride) == (32, 1)
-    assert (around(Sinusoidal(4), longest=100).longest, around(Sinusoidal(4), longest=100).stride) == (100, 3)
-    assert around(Sinusoidal(4), longest=16).stride == 1
-    assert around(Sinusoidal(4), longest=100, stride=7).stride == 7
 
 
 def test_a_training_step_is_drawn_for_each_stack_and_evaluation_is_not(make_model, make_batch):
