@@ -59,6 +59,49 @@ def test_the_mask_is_added_where_a_key_is_hidden(first, queries, causal, biased)
     np.testing.assert_allclose(mask.add_to(scores * 2).numpy() - scores.numpy(), wanted, rtol=1e-6, atol=1e-6)
 
 
+def test_other_scores_get_a_mask_of_their_own_shape():
+    keys = paddle.arange(5).unsqueeze(0)
+    mask = Mask(keys, keys, paddle.to_tensor(VALID), True, NoBias())
+    for heads in (2, 4, 1, 2):
+        assert mask.add_to(paddle.zeros([3, heads, 5, 5])).shape == [3, heads, 5, 5]
+    assert mask.add_to(paddle.zeros([3, 2, 5, 5], "float64")).dtype == paddle.float64
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_mask_that_hides_nothing_by_its_callers_word_adds_the_bias_alone(biased):
+    encoding = Bias(2) if biased else NoBias()
+    keys = paddle.arange(5).unsqueeze(0)
+
+    def never():
+        raise AssertionError("nobody asked which keys are real")
+
+    mask = Mask(keys[:, 4:], keys, never, True, encoding, sees_all=True)
+    scores = paddle.to_tensor(np.random.default_rng(1).normal(size=(3, 2, 1, 5)).astype("float32"))
+    bias = encoding.table.numpy()[None, :, None, :5] if biased else 0.0
+    np.testing.assert_allclose(mask.add_to(scores).numpy(), scores.numpy() + bias, rtol=1e-6, atol=1e-6)
+    mask = Mask(keys[:, 4:], keys, lambda: paddle.ones([3, 5], "bool"), True, encoding, sees_all=True)
+    assert mask.k_valid.shape == [3, 5] and bool(mask.allowed().all())
+    near = mask.restricted("near", lambda q, k: q - k < 2)
+    hidden = np.where(np.arange(5) < 3, MASKED_SCORE, 0.0)
+    np.testing.assert_allclose(near.add_to(scores).numpy(), scores.numpy() + bias + hidden, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("valid", [VALID, np.ones([3, 5], bool)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_other_queries_see_what_their_positions_allow(causal, valid):
+    keys, scores = paddle.arange(5).unsqueeze(0), paddle.zeros([3, 2, 1, 5])
+    mask = Mask(keys[:, :1], keys, paddle.to_tensor(valid), causal, NoBias())
+    for position in (0, 3, 1, 4):
+        mask = mask.with_queries(keys[:, position : position + 1])
+        same = Mask(keys[:, position : position + 1], keys, paddle.to_tensor(valid), causal, NoBias())
+        near = mask.restricted("near", lambda q, k: (q - k).abs() < 2)
+        expected = valid & (np.arange(5) <= position) if causal else valid
+        np.testing.assert_array_equal(mask.add_to(scores).numpy()[:, 0, 0] == 0.0, expected)
+        np.testing.assert_array_equal(mask.add_to(scores).numpy(), same.add_to(scores).numpy())
+        expected = expected & (abs(np.arange(5) - position) < 2)
+        np.testing.assert_array_equal(near.add_to(scores).numpy()[:, 0, 0] == 0.0, expected)
+
+
 # --------------------------------------------------------------------------------------------------------- restrictions
 
 
