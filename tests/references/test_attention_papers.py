@@ -108,7 +108,9 @@ def shaw(h, q, k, v, allowed, w):
 
 
 @pytest.mark.parametrize(
-    "spec, position", [("rotary", rotary), ("alibi", alibi), ({"name": "shaw", "clip": 2}, shaw)], ids=str
+    "spec, position",
+    [("rotary", rotary), ("alibi", alibi), ({"name": "shaw", "clip": 2}, shaw)],
+    ids=["rotary", "alibi", "shaw"],
 )
 @pytest.mark.parametrize("site", SITES, ids=str)
 def test_positions_where_heads_share_keys(build, precision, rng, spec, position, site):
