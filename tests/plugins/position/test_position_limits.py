@@ -6,7 +6,6 @@ import pytest
 
 from paddle_tfm.protocols import LayerSite
 from paddle_tfm_plugins.position.cope import CoPE
-from paddle_tfm_plugins.position.fire import FIRE
 from paddle_tfm_plugins.position.nope_hybrid import NoPEHybrid
 from paddle_tfm_plugins.position.sinusoidal import Sinusoidal
 from paddle_tfm_plugins.position.xpos import XPos
@@ -66,9 +65,8 @@ def test_sinusoids_that_are_looked_up_are_those_of_the_formula(dtype):
 
 
 def test_a_layer_has_numbers_of_its_own_where_the_papers_have_them(registry):
-    """T5, KERPLE and FIRE share theirs; of FIRE's authors' it is an option."""
+    """T5, KERPLE and FIRE share theirs."""
     ours = [entry for entry in registry if entry.kind == "position" and entry.provider.source == "paddle-tfm"]
     plain = [entry for entry in ours if entry.name not in ("chain", "randomized")]  # which are as what they hold
     in_each_layer = {"cope", "grape_a", "nope_hybrid", "pope", "shaw", "transformer_xl"}
     assert {entry.name for entry in plain if entry.load().per_layer} == in_each_layer
-    assert FIRE(4, layerwise=True).per_layer and not FIRE(4).per_layer
