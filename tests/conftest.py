@@ -47,6 +47,11 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
+def pytest_collection_modifyitems(items):
+    """First what takes a minute each, notebooks and trials of listeners: at the end all but one process would wait."""
+    items.sort(key=lambda item: not (item.get_closest_marker("pages") or item.path.name == "test_listeners.py"))
+
+
 def pytest_collection_finish():
     """What thousands of collected tests and all imports hold lives to the end: Python's collector, which would look
     through it again and again, takes 7% of the conformance suite with it and 1% without."""
