@@ -83,8 +83,10 @@ def examination(plugins, device, **values: Any) -> None:
       paddle-tfm plugin check --as encoder-decoder my_transformer.py:Transformer --option num_layers=2
     """
     use_device(device or "cpu")
+    from paddle_tfm import processes
     from paddle_tfm.cli.plugin.examination import Request, examine_components, examine_ordinary
 
+    processes.set_threads(1)  # models of a check are small: a second thread waits in a loop, and is no faster
     wanted = Request(**values)
     wanted.require_sound()
     registry = create_registry(plugins)
