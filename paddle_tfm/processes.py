@@ -86,6 +86,18 @@ def set_threads(number: int) -> None:
 
 
 @contextmanager
+def share_of_threads(number: int) -> Iterator[None]:
+    """Within this block each of `number` processes, this one, its forks and those that it starts, has an equal part of
+    the threads."""
+    try:
+        with runtime.threads_for(number):
+            set_threads(runtime.threads())
+            yield
+    finally:
+        set_threads(runtime.threads())
+
+
+@contextmanager
 def signals_wait() -> Iterator[None]:
     """Delay the handling of signals that arrive within this block to its end. Needed around a fork, where Python runs
     registered functions (logging has one): it prints and drops their exceptions, and so would lose a Ctrl-C."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import paddle
 import pytest
 
-from paddle_tfm import UserError, processes
+from paddle_tfm import UserError, paddle_compat, processes
 
 
 @pytest.fixture(autouse=True)
@@ -114,3 +114,9 @@ def test_garbage_of_the_parent_is_not_collected_in_a_fork():
     worker.close()
     gc.collect()
     assert said == [os.getpid()]
+
+
+def test_a_share_of_the_threads_ends_with_its_block():
+    with processes.share_of_threads(3):
+        assert (os.environ["OMP_NUM_THREADS"], paddle_compat.num_threads()) == ("1", 1)
+    assert (os.environ["OMP_NUM_THREADS"], paddle_compat.num_threads()) == ("3", 3)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from paddle_tfm import paddle_compat, processes, runtime
+from paddle_tfm import paddle_compat, processes
 from paddle_tfm.data.codec import Encoded
 from paddle_tfm.data.corpus import Corpus, load_corpus
 from paddle_tfm.recipe.plan import Plan
@@ -60,15 +60,11 @@ def probes(plans: Iterable[Plan], registry: Registry, workers: int) -> Iterator[
         UserError: as the training would: data that cannot be read, a model that cannot be built.
     """
     corpus_of = OncePerTexts(load_corpus)
-    try:
-        with runtime.threads_for(workers):
-            processes.set_threads(runtime.threads())
-            for plan in plans:
-                start, corpus = time.perf_counter(), corpus_of(plan)
-                with TemporaryDirectory() as folder:
-                    yield _probe(plan, Path(folder), corpus, registry, start)
-    finally:
-        processes.set_threads(runtime.threads())
+    with processes.share_of_threads(workers):
+        for plan in plans:
+            start, corpus = time.perf_counter(), corpus_of(plan)
+            with TemporaryDirectory() as folder:
+                yield _probe(plan, Path(folder), corpus, registry, start)
 
 
 def _probe(plan: Plan, folder: Path, corpus: Corpus, registry: Registry, start: float) -> Probe:

@@ -79,11 +79,12 @@ def team(wanted: Request, recipe: Recipe, registry: Registry) -> Iterator[Callab
     if wanted.processes == 1:
         yield lambda: None
         return
+    from paddle_tfm import processes
     from paddle_tfm.train.ranks.group import DONE, FAILED, STOPPED
 
     _require_no_shards(recipe)
     launched = wanted.launched()
-    with _share_of_threads(launched.on_this_machine if launched else wanted.nproc or 1):
+    with processes.share_of_threads(launched.on_this_machine if launched else wanted.nproc or 1):
         facts = _facts(wanted, recipe)
         others, pids = _started(wanted, facts, registry)
         how, sentence = FAILED, "rank 0 has ended; its output says why"
@@ -115,19 +116,6 @@ def _require_no_shards(recipe: Recipe) -> None:
                     "(--nproc, --nodes, a launcher) divide batches by their number: use one of the two"
                 ).format(shards=run.settings.train.shards)
             )
-
-
-@contextmanager
-def _share_of_threads(nproc: int) -> Iterator[None]:
-    """Within this block each of `nproc` processes, this one and its forks, has an equal part of the threads."""
-    from paddle_tfm import processes, runtime
-
-    try:
-        with runtime.threads_for(nproc):
-            processes.set_threads(runtime.threads())
-            yield
-    finally:
-        processes.set_threads(runtime.threads())
 
 
 def _started(wanted: Request, facts: Facts, registry: Registry) -> tuple[Ranks, list[int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import tempfile
 import threading
@@ -99,7 +98,8 @@ class TrialSweep:
         cells = [self._counted(cell) for cell in sweep.prepare()]
         waiting, outcomes, error = sweep.unfinished(cells), [], ""
         self.stop_time = 0.0
-        with _one_thread(), _limit(), self._user(stop):
+        # With another number of threads, sums may differ in their last bit.
+        with processes.share_of_threads(runtime.threads()), _limit(), self._user(stop):
             try:
                 for outcome in sweep.outcomes(waiting):
                     outcomes.append((outcome.cell.name, outcome.failure))
@@ -167,22 +167,6 @@ def _saved(cell: Cell) -> tuple[int, int]:
     rows, last = read_rows(cell.folder / "metrics.jsonl"), manifest.find(cell.folder / "checkpoints" / "last")
     step = 0 if last is None else manifest.read_state(last).step
     return (max((row["step"] for row in rows), default=0), step)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Within this block one thread computes each run, whoever trains it: with another number, sums may differ in their
-    last bit."""
-    before, number = os.environ.get("OMP_NUM_THREADS"), runtime.threads()
-    os.environ["OMP_NUM_THREADS"] = "1"
-    processes.set_threads(1)
-    try:
-        yield
-    finally:
-        processes.set_threads(number)
-        os.environ.pop("OMP_NUM_THREADS")
-        if before is not None:
-            os.environ["OMP_NUM_THREADS"] = before
 
 
 @contextmanager
