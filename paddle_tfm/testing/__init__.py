@@ -89,13 +89,17 @@ def examine(
 
 def run_checks(subject, only: frozenset[str], on_outcome: Callable[[Outcome], None]) -> tuple[Outcome, ...]:
     """The outcomes of all checks of a subject's kind, or of `only` these; none after a decisive one that fails."""
+    from paddle_tfm import processes
+
     outcomes = []
-    for check in checks(subject.kind):
-        if not only or check.name in only:
-            outcomes.append(check.run(subject))
-            on_outcome(outcomes[-1])
-            if check.decisive and outcomes[-1].status == FAIL:
-                break
+    # On one thread: models of checks are small, so that a second would wait in a loop; and some compare bits.
+    with processes.share_of_threads(runtime.threads()):
+        for check in checks(subject.kind):
+            if not only or check.name in only:
+                outcomes.append(check.run(subject))
+                on_outcome(outcomes[-1])
+                if check.decisive and outcomes[-1].status == FAIL:
+                    break
     return tuple(outcomes)
 
 

@@ -83,16 +83,13 @@ def examination(plugins, device, **values: Any) -> None:
       paddle-tfm plugin check --as encoder-decoder my_transformer.py:Transformer --option num_layers=2
     """
     use_device(device or "cpu")
-    from paddle_tfm import processes, runtime
     from paddle_tfm.cli.plugin.examination import Request, examine_components, examine_ordinary
 
     wanted = Request(**values)
     wanted.require_sound()
     registry = create_registry(plugins)
     faulthandler.enable(2)  # a crash inside of Paddle names the user's line, and is not silent
-    # Models of a check are small: a second thread would wait in a loop, and be no faster.
-    with processes.share_of_threads(runtime.threads()):
-        if wanted.as_kind is not None and wanted.target is not None:
-            examine_ordinary(wanted, wanted.target, wanted.as_kind, registry)
-        else:
-            examine_components(wanted, registry)
+    if wanted.as_kind is not None and wanted.target is not None:
+        examine_ordinary(wanted, wanted.target, wanted.as_kind, registry)
+    else:
+        examine_components(wanted, registry)

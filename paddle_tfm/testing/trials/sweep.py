@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from paddle_tfm import processes, runtime
+from paddle_tfm import runtime
 from paddle_tfm.errors import UserError
 from paddle_tfm.files import sha256
 from paddle_tfm.plugins import create_plugins
@@ -98,8 +98,7 @@ class TrialSweep:
         cells = [self._counted(cell) for cell in sweep.prepare()]
         waiting, outcomes, error = sweep.unfinished(cells), [], ""
         self.stop_time = 0.0
-        # With another number of threads, sums may differ in their last bit.
-        with processes.share_of_threads(runtime.threads()), _limit(), self._user(stop):
+        with _limit(), self._user(stop):
             try:
                 for outcome in sweep.outcomes(waiting):
                     outcomes.append((outcome.cell.name, outcome.failure))
